@@ -1,0 +1,47 @@
+#pragma once
+
+// The table of algorithms: what the CLI lists, the cost model chooses from and the tests run through.
+// To add one: a file in src/collective/ and a line in the table in algorithms.cpp.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "flyover/base/units.hpp"
+#include "flyover/collective/collective.hpp"
+#include "flyover/collective/schedule.hpp"
+#include "flyover/collective/summary.hpp"
+
+namespace flyover {
+
+struct CollectiveShape {
+  CollectiveOp op = CollectiveOp::AllReduce;
+  GroupShape group;
+  std::uint32_t channels = 1;  // Rings, trees: copies of the pattern, each with 1/channels of the data,
+                               // rotated so that channel c enters and leaves a domain on its c-th rail.
+  std::uint32_t root = 0;
+  bool in_switch_reduction = false;  // Every domain of the group has NVLS.
+};
+
+struct Algorithm {
+  AlgorithmId id;
+  CollectiveOp op;
+  std::string_view summary;  // One line for `flyover list algorithms`.
+  // "" when the algorithm can run on this shape, else the reason why not ("needs NVLS in every domain").
+  std::string (*unsupported)(const CollectiveShape& shape);
+  // The chunk-by-chunk program for `bytes`; bytes that do not divide evenly go one by one to the first
+  // blocks.
+  Schedule (*schedule)(const CollectiveShape& shape, Bytes bytes);
+  // The same, summarised, independent of the size.
+  Summary (*summarise)(const CollectiveShape& shape);
+};
+
+// Every algorithm of every collective, in a fixed order.
+[[nodiscard]] std::span<const Algorithm> algorithms();
+// Those of one collective.
+[[nodiscard]] std::vector<const Algorithm*> algorithms(CollectiveOp op);
+[[nodiscard]] const Algorithm* find_algorithm(CollectiveOp op, AlgorithmId id);  // nullptr: none
+
+}  // namespace flyover

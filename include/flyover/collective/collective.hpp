@@ -1,0 +1,34 @@
+#pragma once
+
+// Names of algorithms, and the shape of a group: all that an algorithm sees of the cluster.
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "flyover/workload/collective_op.hpp"
+
+namespace flyover {
+
+enum class AlgorithmId : std::uint8_t {
+  Ring, Tree, Nvls, NvlsTree, Pat, RecursiveDoubling, Direct, Pairwise, Hierarchical
+};
+
+// A group in rank order. Ranks are positions in the group; a member's domain is the scale-up domain
+// (node) it sits in, and its rail the rail of its NIC.
+struct GroupShape {
+  std::vector<std::uint32_t> domain;  // Per rank; any numbers, equal when in one domain.
+  std::vector<std::uint32_t> rail;    // Per rank.
+
+  [[nodiscard]] std::uint32_t ranks() const { return static_cast<std::uint32_t>(domain.size()); }
+};
+
+// Ranks by domain: domains in order of their first rank, ranks in group order.
+[[nodiscard]] std::vector<std::vector<std::uint32_t>> by_domain(const GroupShape& shape);
+
+[[nodiscard]] std::string_view to_string(AlgorithmId algorithm);  // "ring", "nvls-tree"
+// Also NCCL's spellings: "Ring", "NVLSTree"; case is ignored.
+[[nodiscard]] std::optional<AlgorithmId> algorithm_id(std::string_view name);
+
+}  // namespace flyover

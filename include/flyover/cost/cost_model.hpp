@@ -1,0 +1,80 @@
+#pragma once
+
+// What a communication library would do with a collective on a cluster, and what that costs: the
+// candidates (algorithm x protocol x channels), the one that the library would choose, and for each the
+// stream that the engine runs.
+//
+//   T(S) = startup + S / rate,     startup = base + intra_hops h_intra + inter_hops h_inter + wire
+//   rate = min(cap, min over links of capacity / weight)
+//
+// with weight = payload bytes on the link per byte of S, divided by the wire efficiency of the link's
+// generation under that algorithm and protocol. docs/models.md has every equation and parameter.
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "flyover/base/units.hpp"
+#include "flyover/collective/algorithms.hpp"
+#include "flyover/collective/collective.hpp"
+#include "flyover/cost/library.hpp"
+#include "flyover/routing/router.hpp"
+#include "flyover/topology/topology.hpp"
+
+namespace flyover {
+
+struct CollectiveCall {
+  CollectiveOp op = CollectiveOp::AllReduce;
+  Bytes bytes;
+  std::string dtype;                 // "" when not stated.
+  std::vector<std::uint32_t> ranks;  // GPU indices in group order.
+  std::uint32_t root = 0;            // Position in `ranks`.
+};
+
+// One way to run the call. Plain data.
+struct CollectivePlan {
+  AlgorithmId algorithm = AlgorithmId::Ring;
+  Protocol protocol = Protocol::Simple;
+  std::uint32_t channels = 1;
+  Duration startup{};  // Before bytes flow: launch, hops, pipeline fill.
+  // Wire bytes on each link per byte of the call, protocol overhead included; ascending by link. Shared
+  // between plans of one group that differ in size only.
+  std::shared_ptr<const std::vector<Hop>> loads;
+  double rate_cap = std::numeric_limits<double>::infinity();  // Bytes of the call per second.
+  Duration alone{};         // Time without contention.
+  std::string bottleneck;   // "nic (host-leaf)", "nvlink", "latency", "protocol": what limits it alone.
+  double wire_share = 0;    // Of the bottleneck link's capacity that is used while bytes flow.
+};
+
+struct Choice {
+  CollectivePlan plan;                       // What the library would choose.
+  std::vector<CollectivePlan> alternatives;  // The others, fastest first, without loads.
+};
+
+// Borrows topology, router and library, which must outlive it. Caches per group; not safe to share
+// between threads.
+class CostModel {
+ public:
+  CostModel(const Topology& topology, const Router& router, const Library& library);
+  ~CostModel();
+  CostModel(CostModel&&) noexcept;
+
+  // Throws InputError when the settings leave nothing to choose from (NCCL_ALGO=NVLS on a PCIe box),
+  // with the reason for every algorithm; SimulationError when members cannot reach each other.
+  [[nodiscard]] Choice choose(const CollectiveCall& call) const;
+
+  // A single message from rank to rank (send/recv).
+  [[nodiscard]] CollectivePlan point_to_point(std::uint32_t from, std::uint32_t to, Bytes bytes) const;
+
+  [[nodiscard]] GroupShape shape(std::span<const std::uint32_t> ranks) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace flyover

@@ -1,0 +1,70 @@
+#pragma once
+
+// What is inside one GPU and one node, as data. Values come from configs/ (each with its source) or
+// from a topology file; nothing here knows a product by name.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "flyover/base/units.hpp"
+
+namespace flyover {
+
+struct GpuModel {
+  std::string name;          // "H100-SXM"
+  std::string architecture;  // "volta", "ampere", "hopper", "blackwell", "rubin", "cdna3", ...
+  std::map<std::string, FlopRate> flops;  // Dense peak by data type: "bf16", "fp8", ...
+  Bytes memory;
+  Bandwidth memory_bandwidth;
+  std::uint32_t sms = 0;  // SMs, or compute units on AMD.
+  // The scale-up link generation, which picks cost parameters: "nvlink4", "xgmi-mi300", "pcie5".
+  std::string scale_up;
+  std::string source;
+};
+
+// Which scale-up wiring joins the GPUs of a node.
+enum class ScaleUp : std::uint8_t {
+  Switched,  // Every GPU has links to every NVSwitch (links_per_switch).
+  Mesh,      // A link between every pair of GPUs.
+  Pairs,     // Bridges between GPUs 2i and 2i+1.
+  Explicit,  // The pairs of scale_up_links, such as DGX-1's hybrid cube mesh.
+  None,      // Only PCIe.
+};
+
+struct ScaleUpLink {
+  std::uint32_t a = 0, b = 0, lanes = 1;  // GPU indices within the node.
+};
+
+struct NodeSpec {
+  std::string name;  // "dgx-h100"
+  GpuModel gpu;
+  std::uint32_t gpus = 0;
+
+  ScaleUp scale_up = ScaleUp::None;
+  Bandwidth lane_bandwidth;                     // One NVLink or xGMI link, one direction.
+  std::vector<std::uint32_t> links_per_switch;  // Switched: lanes from each GPU to each switch.
+  std::uint32_t mesh_lanes = 0;                 // Mesh, Pairs: lanes between two GPUs.
+  std::vector<ScaleUpLink> scale_up_links;      // Explicit.
+  Duration scale_up_latency{};                  // Per link; a switched path has two.
+  bool in_switch_reduction = false;             // NVLS: the switch can reduce and multicast.
+
+  // PCIe: gpus and nics hang below pcie_switches (spread evenly, in order), which hang below
+  // cpus sockets that are joined pairwise. Zero pcie_switches: directly below the sockets.
+  std::uint32_t pcie_switches = 0;
+  std::uint32_t cpus = 0;
+  Bandwidth pcie_bandwidth;  // x16, one direction.
+  Bandwidth cpu_bandwidth;   // Between two sockets, one direction.
+  Duration pcie_latency{};
+
+  std::uint32_t nics = 0;
+  Bandwidth nic_bandwidth;  // One NIC, one direction.
+  std::string nic_model;
+  std::vector<std::uint32_t> nic_pcie_switch;  // Optional: the PCIe switch of each NIC.
+  std::vector<std::uint32_t> nic_rail;         // Optional; default: its index.
+  std::string source;
+  std::vector<std::string> notes;  // Announced only, derived, placeholders.
+};
+
+}  // namespace flyover

@@ -1,0 +1,110 @@
+#pragma once
+
+// A cluster as plain data: a directed property graph. Built once (builders.hpp), then only read.
+//
+// Vertices are GPUs, switches, NICs and CPU sockets; each link is one direction of a cable or bus. A
+// node is one scale-up domain (an 8-GPU server, an NVL72 rack): its vertices carry its NodeId and the
+// fabric's switches carry none.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "flyover/base/ids.hpp"
+#include "flyover/base/units.hpp"
+#include "flyover/topology/hardware.hpp"
+
+namespace flyover {
+
+// Switch is a fabric switch of no stated tier, as in explicit graphs.
+enum class VertexKind : std::uint8_t { Gpu, NvSwitch, PcieSwitch, Cpu, Nic, Leaf, Spine, Core, Switch };
+enum class LinkKind : std::uint8_t {
+  NvLink, Xgmi, Pcie, CpuLink, HostLeaf, LeafSpine, SpineCore, Global, Torus, Other
+};
+
+inline constexpr NodeId no_node{0xffffffffU};
+
+struct Vertex {
+  VertexKind kind = VertexKind::Gpu;
+  bool up = true;
+  NodeId node = no_node;
+  std::uint32_t index = 0;  // Within its kind: of its node, or of the whole fabric for switches.
+  std::uint32_t rail = 0;   // NIC, leaf: its rail or plane. Leaf, spine of a dragonfly: its group.
+  std::uint32_t unit = 0;   // Leaf, spine: its scalable unit, pod or group.
+};
+
+// One direction of a cable. `lanes` parallel lanes that hardware stripes over (18 NVLinks, 16 PCIe
+// lanes) are one link; parallel cables between two switches are several links, since routing tells
+// them apart.
+struct Link {
+  VertexId from{};
+  VertexId to{};
+  Bandwidth bandwidth;  // All lanes together, this direction, with degradation applied.
+  Bandwidth nominal;    // As bought.
+  Duration latency{};   // Propagation and the forwarding of the device it leaves.
+  LinkKind kind = LinkKind::Other;
+  bool up = true;
+  std::uint32_t lanes = 1;
+};
+
+// How the fabric between NICs forwards.
+enum class RoutingPolicy : std::uint8_t {
+  Ecmp,            // One of the shortest paths, by a hash of the flow and the seed.
+  Adaptive,        // Packets sprayed over all shortest paths, in proportion to link bandwidth.
+  DimensionOrder,  // Torus: x first, then y, then z, the shorter way round.
+};
+
+struct Node {
+  std::string preset;       // The name of its node type, for people.
+  std::uint32_t type = 0;   // Equal types have equal insides, link by link, before overrides.
+  VertexId first_vertex{};  // A node's vertices are consecutive.
+  std::uint32_t vertices = 0;
+  std::uint32_t first_gpu = 0;  // A node's GPUs are consecutive in Topology::gpus.
+  std::uint32_t gpus = 0;
+  std::uint32_t gpu_model = 0;  // Index into Topology::gpu_models.
+  bool in_switch_reduction = false;
+  std::string nic_model;        // "ConnectX-7"; "" when it has no NICs.
+};
+
+struct Topology {
+  std::string name;
+  IdVector<VertexId, Vertex> vertices;
+  IdVector<LinkId, Link> links;
+  IdVector<NodeId, Node> nodes;
+  std::vector<VertexId> gpus;  // Rank r of a workload runs on gpus[r].
+  std::vector<GpuModel> gpu_models;
+  std::string fabric;            // "single-switch", "rail-optimized", ...; "none" without one.
+  std::string fabric_preset;     // "ndr", ...: the network generation, which picks cost parameters.
+  RoutingPolicy routing = RoutingPolicy::Adaptive;
+  std::uint64_t routing_seed = 0;
+  std::vector<std::uint32_t> torus;  // Extent per dimension when fabric is a torus.
+  std::vector<std::string> names;    // Per vertex, explicit graphs only; empty otherwise.
+  std::vector<std::string> notes;    // Every assumption made while building, for `warnings`.
+
+  // Links that leave a vertex, and that enter it, in order of LinkId. Valid after index_links().
+  [[nodiscard]] std::span<const LinkId> out(VertexId v) const;
+  [[nodiscard]] std::span<const LinkId> in(VertexId v) const;
+  // Builds the adjacency. Call after the last link was added.
+  void index_links();
+
+  // The GPU model of a rank's GPU.
+  [[nodiscard]] const GpuModel& gpu_model(std::uint32_t rank) const;
+  [[nodiscard]] NodeId node_of_rank(std::uint32_t rank) const { return vertices[gpus[rank]].node; }
+
+ private:
+  std::vector<LinkId> out_, in_;
+  std::vector<std::uint32_t> out_begin_, in_begin_;
+};
+
+// "node3/gpu2", "node0/nic7", "leaf12"; an explicit graph's own names.
+[[nodiscard]] std::string vertex_name(const Topology& topology, VertexId v);
+[[nodiscard]] std::string_view to_string(VertexKind kind);    // "gpu", "nvswitch", "leaf", ...
+[[nodiscard]] std::string_view to_string(LinkKind kind);      // "nvlink", "host-leaf", ...
+[[nodiscard]] std::string_view to_string(RoutingPolicy policy);  // "ecmp", "adaptive", ...
+[[nodiscard]] std::optional<VertexKind> vertex_kind(std::string_view name);
+[[nodiscard]] std::optional<LinkKind> link_kind(std::string_view name);
+[[nodiscard]] std::optional<RoutingPolicy> routing_policy(std::string_view name);
+
+}  // namespace flyover
