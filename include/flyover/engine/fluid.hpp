@@ -1,0 +1,165 @@
+#pragma once
+
+// Streams over resources: the one mechanism behind links, switches, SMs and HBM.
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "flyover/base/ids.hpp"
+#include "flyover/base/units.hpp"
+#include "flyover/engine/event_queue.hpp"
+
+namespace flyover {
+
+// Units of a resource per unit of a stream's progress.
+struct Load {
+  ResourceId resource{};
+  double weight = 0;
+};
+
+struct StreamSpec {
+  std::span<const Load> loads;  // Each resource once, weights above zero. Must outlive the stream.
+  double work = 0;              // Units of progress until it ends; zero ends at once.
+  double rate_cap = std::numeric_limits<double>::infinity();  // Progress per second.
+  double flows = 1;             // Claim on the most loaded resource, in flows: its share there is
+                                // flows / (flows of all).
+  std::uint64_t key = 0;        // Unique among streams that run together; orders arithmetic, so that
+                                // results do not depend on the order of starting.
+  std::uint64_t payload = 0;    // Handed back by payload().
+};
+
+// What a resource did so far.
+struct ResourceUse {
+  double amount = 0;  // Units that ended streams have taken.
+  double peak = 0;    // Largest share of capacity in use at once, 0 to 1.
+};
+
+struct RateChange {
+  StreamId stream{};
+  double before = 0;
+  double after = 0;
+};
+
+// Every stream moves at its fair rate, kept up to date incrementally.
+//
+// Rates x, with capacities C(r), weights w(s,r), caps c(s) and flows n(s):
+//
+//   sum over s of w(s,r) x(s) <= C(r)          for every resource r
+//   x(s) <= c(s)
+//   every stream is at its cap, or meets a full resource where its share per flow, w(s,r) x(s) / n(s),
+//   is no smaller than that of any other stream there
+//
+// so two streams that contend on one link split the link, whatever their weights and whatever else they
+// use: bottleneck max fairness (Bonald & Roberts 2015). For unit weights it is classical max-min
+// fairness, and the rounds below are progressive filling (Bertsekas & Gallager 6.5.2). With weights of
+// which none fits all streams of a resource at once, a round grows the streams in proportion to their
+// offers, which keeps every rate feasible and no resource idle for which a stream waits.
+//
+// A start or an end solves again only the streams that share a resource with it, directly or through
+// others, once per picosecond, at a cost of their loads times the rounds (distinct bottlenecks). Amounts are brought up to
+// date only when a rate changes.
+//
+// The owner of the queue runs the loop and passes on events of the kinds given to the constructor:
+//
+//   while (queue.pop(event)) {
+//     if (event.kind == end_kind) { if (fluid.ended(event)) ...; }
+//     else if (event.kind == solve_kind) fluid.solve();
+//   }
+//
+// Borrows the queue, which must outlive it.
+class FluidSystem {
+ public:
+  FluidSystem(EventQueue& queue, std::uint32_t end_kind, std::uint32_t solve_kind)
+      : queue_(queue), end_kind_(end_kind), solve_kind_(solve_kind) {}
+  FluidSystem(const FluidSystem&) = delete;
+  FluidSystem& operator=(const FluidSystem&) = delete;
+
+  // Requires capacity > 0, in units per second.
+  ResourceId add_resource(double capacity);
+  [[nodiscard]] std::size_t resources() const { return resources_.size(); }
+  [[nodiscard]] double capacity(ResourceId r) const { return resources_[r].capacity; }
+  [[nodiscard]] const ResourceUse& use(ResourceId r) const { return resources_[r].use; }
+
+  // Starts a stream now. It gets its rate in this picosecond's Solve phase.
+  StreamId start(const StreamSpec& spec);
+  // For events of end_kind: true when the stream `StreamId(event.payload)` ends now. It is then gone
+  // after the call, but payload() and work() stay readable until the next start().
+  bool ended(const Event& event);
+  // For events of solve_kind.
+  void solve();
+
+  [[nodiscard]] std::size_t active() const { return active_; }
+  [[nodiscard]] double rate(StreamId s) const { return streams_[s].rate; }
+  [[nodiscard]] std::uint64_t payload(StreamId s) const { return streams_[s].payload; }
+
+  // Rate changes since the last call, in the order of time and key; collected once this was called.
+  void record_changes(bool on) { record_ = on; }
+  [[nodiscard]] std::span<const RateChange> changes() const { return changes_; }
+  void clear_changes() { changes_.clear(); }
+
+ private:
+  struct Resident {
+    StreamId stream{};
+    std::uint32_t position = 0;  // Of this resource in the stream's loads.
+  };
+  struct Resource {
+    double capacity = 0;
+    std::vector<Resident> residents;
+    ResourceUse use;
+    // Scratch of one solve.
+    double left = 0;   // Of the capacity, after streams whose rate is settled.
+    double flows = 0;  // Of the open streams here.
+    double slope = 0;  // What those take at their offers.
+    double used = 0;   // In the end.
+    std::uint64_t visit = 0;
+  };
+  struct Stream {
+    std::span<const Load> loads;
+    std::vector<std::uint32_t> seats;  // Per load: the index in the resource's residents.
+    double work = 0;
+    double left = 0;
+    double rate = 0;
+    double rate_cap = 0;
+    double flows = 0;
+    Time since;
+    std::uint64_t key = 0;
+    std::uint64_t payload = 0;
+    std::uint32_t version = 0;  // Stamps end events; an older stamp is outdated.
+    bool running = false;
+    // Scratch of one solve.
+    double own_cap = 0;  // By rate_cap and by resources that it has to itself.
+    double next_rate = 0;  // The offer, then the answer.
+    bool settled = false;
+    std::uint64_t visit = 0;
+  };
+
+  void request_solve();
+  void collect(StreamId seed);
+  void fill();
+  void grow();
+  template <class Visit>
+  void for_open_loads(Visit visit);
+  void apply();
+  void leave(StreamId id, Stream& stream);
+
+  EventQueue& queue_;
+  std::uint32_t end_kind_;
+  std::uint32_t solve_kind_;
+  IdVector<ResourceId, Resource> resources_;
+  IdVector<StreamId, Stream> streams_;
+  std::vector<StreamId> free_;
+  std::size_t active_ = 0;
+  bool solve_requested_ = false;
+  std::uint64_t visit_ = 0;
+  std::vector<StreamId> started_;       // Since the last solve.
+  std::vector<ResourceId> freed_;       // Resources with residents that a stream left since then.
+  std::vector<StreamId> component_;
+  std::vector<ResourceId> shared_;      // Resources of the component with more than one resident.
+  std::vector<StreamId> open_;          // Of the component, those whose rate is not settled.
+  bool record_ = false;
+  std::vector<RateChange> changes_;
+};
+
+}  // namespace flyover
