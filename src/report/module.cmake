@@ -1,0 +1,3 @@
+flyover_module(report
+  HEADERS summary.hpp table.hpp
+  SOURCES summary.cpp table.cpp)

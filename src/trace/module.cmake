@@ -1,0 +1,1 @@
+flyover_module(trace HEADERS record.hpp)

@@ -1,7 +1,7 @@
 #pragma once
 
-// The table of algorithms: what the CLI lists, the cost model chooses from and the tests run through.
-// To add one: a file in src/collective/ and a line in the table in algorithms.cpp.
+// The table of algorithms: what the CLI lists, the cost model chooses from and the tests run
+// through. To add one: a file in src/collective/ and a line in the table in algorithms.cpp.
 
 #include <cstdint>
 #include <span>
@@ -19,8 +19,11 @@ namespace flyover {
 struct CollectiveShape {
   CollectiveOp op = CollectiveOp::AllReduce;
   GroupShape group;
-  std::uint32_t channels = 1;  // Rings, trees: copies of the pattern, each with 1/channels of the data,
-                               // rotated so that channel c enters and leaves a domain on its c-th rail.
+  // Copies of the pattern, each with 1/channels of the data, rotated so that channel c enters a
+  // domain on its c-th rail. Trees over several domains make a pair of each, one for either tree of
+  // a double binary tree, numbered 2c and 2c + 1. Patterns of single messages (all-to-all, scatter,
+  // gather, sendrecv) and the barrier have one channel whatever this says.
+  std::uint32_t channels = 1;
   std::uint32_t root = 0;
   bool in_switch_reduction = false;  // Every domain of the group has NVLS.
 };
@@ -29,10 +32,14 @@ struct Algorithm {
   AlgorithmId id;
   CollectiveOp op;
   std::string_view summary;  // One line for `flyover list algorithms`.
-  // "" when the algorithm can run on this shape, else the reason why not ("needs NVLS in every domain").
+  // All three require shape.op == op, a rail for every rank, a root inside the group and 1 to 32767
+  // channels; the last two also that the shape is supported. A single rank has nothing to send.
+  //
+  // "" when the algorithm can run on this shape, else the reason why not ("needs NVLS in every
+  // domain").
   std::string (*unsupported)(const CollectiveShape& shape);
-  // The chunk-by-chunk program for `bytes`; bytes that do not divide evenly go one by one to the first
-  // blocks.
+  // The chunk-by-chunk program for `bytes`; bytes that do not divide evenly go one by one to the
+  // first blocks. Throws InputError when there are 2^32 transfers or more.
   Schedule (*schedule)(const CollectiveShape& shape, Bytes bytes);
   // The same, summarised, independent of the size.
   Summary (*summarise)(const CollectiveShape& shape);

@@ -12,7 +12,15 @@
 namespace flyover {
 
 enum class AlgorithmId : std::uint8_t {
-  Ring, Tree, Nvls, NvlsTree, Pat, RecursiveDoubling, Direct, Pairwise, Hierarchical
+  Ring,
+  Tree,
+  Nvls,
+  NvlsTree,
+  Pat,
+  RecursiveDoubling,
+  Direct,
+  Pairwise,
+  Hierarchical
 };
 
 // A group in rank order. Ranks are positions in the group; a member's domain is the scale-up domain

@@ -1,7 +1,7 @@
 #pragma once
 
-// The summary of a collective for the fluid engine, computed directly, in time linear in the edges it
-// uses (all-to-all: in the pairs).
+// The summary of a collective for the fluid engine, computed directly, in time linear in the edges
+// it uses (all-to-all: in the pairs).
 
 #include <cstdint>
 #include <vector>
@@ -15,7 +15,7 @@ namespace flyover {
 struct EdgeLoad {
   std::uint32_t from = 0;
   std::uint32_t to = 0;
-  double fraction = 0;        // Payload bytes over this edge ÷ the collective's bytes.
+  double fraction = 0;         // Payload bytes over this edge ÷ the collective's bytes.
   std::uint32_t messages = 0;  // Blocks sent over it.
   std::uint16_t channel = 0;
 
@@ -27,11 +27,11 @@ struct Summary {
   std::uint32_t relays = 0;
   std::vector<std::uint32_t> relay_domain;
   std::vector<EdgeLoad> edges;  // Sorted by (channel, from, to); one entry each.
-  // The longest chain of transfers that must follow one another, in transfers, counting the order of
-  // a connection's messages (Transfer::previous) too.
+  // The longest chain of transfers that must follow one another, in transfers, counting the order
+  // of a connection's messages (Transfer::previous) too.
   std::uint32_t steps = 0;
-  // The longest data-only chain (dependencies without `previous`) in hops inside a domain and between
-  // domains: of all longest-in-hops chains, the one with most hops between domains.
+  // The longest data-only chain (dependencies without `previous`) in hops inside a domain and
+  // between domains: of all longest-in-hops chains, the one with most hops between domains.
   std::uint32_t intra_hops = 0;
   std::uint32_t inter_hops = 0;
 };

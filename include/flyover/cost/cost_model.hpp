@@ -4,11 +4,12 @@
 // candidates (algorithm x protocol x channels), the one that the library would choose, and for each the
 // stream that the engine runs.
 //
-//   T(S) = startup + S / rate,     startup = base + intra_hops h_intra + inter_hops h_inter + wire
+//   T(S) = startup(S) + S / rate      (LatencyRule in library.hpp has the parts of the start-up)
 //   rate = min(cap, min over links of capacity / weight)
 //
-// with weight = payload bytes on the link per byte of S, divided by the wire efficiency of the link's
-// generation under that algorithm and protocol. docs/models.md has every equation and parameter.
+// with weight = payload bytes on the link per byte of S x the protocol's wire bytes per payload byte,
+// divided by the efficiency of the link's generation under that algorithm and protocol.
+// docs/models/cost.md has every equation and parameter.
 
 #include <cstdint>
 #include <limits>
@@ -46,7 +47,9 @@ struct CollectivePlan {
   std::shared_ptr<const std::vector<Hop>> loads;
   double rate_cap = std::numeric_limits<double>::infinity();  // Bytes of the call per second.
   Duration alone{};         // Time without contention.
-  std::string bottleneck;   // "nic (host-leaf)", "nvlink", "latency", "protocol": what limits it alone.
+  // What limits it alone: "latency", "nvlink out", "nic in (host-leaf)", "protocol (LL)", "channels (2)",
+  // "reduction (fp8)", "nothing to send".
+  std::string bottleneck;
   double wire_share = 0;    // Of the bottleneck link's capacity that is used while bytes flow.
 };
 
@@ -55,15 +58,20 @@ struct Choice {
   std::vector<CollectivePlan> alternatives;  // The others, fastest first, without loads.
 };
 
-// Borrows topology, router and library, which must outlive it. Caches per group; not safe to share
-// between threads.
+// The library that fits the GPUs of a topology: "rccl" for AMD's (architecture "cdna..."), else "nccl".
+[[nodiscard]] std::string default_library(const Topology& topology);
+
+// Borrows topology, router and library, which must outlive it. The router's options and the library's
+// settings should agree on PXN. The first call of a group costs its edges, later ones microseconds;
+// caches per group; not safe to share between threads.
 class CostModel {
  public:
   CostModel(const Topology& topology, const Router& router, const Library& library);
   ~CostModel();
   CostModel(CostModel&&) noexcept;
 
-  // Throws InputError when the settings leave nothing to choose from (NCCL_ALGO=NVLS on a PCIe box),
+  // Throws InputError when the group is empty, names a rank twice or one that is not there, when its
+  // root is outside, and when the settings leave nothing to choose from (NCCL_ALGO=NVLS on a PCIe box),
   // with the reason for every algorithm; SimulationError when members cannot reach each other.
   [[nodiscard]] Choice choose(const CollectiveCall& call) const;
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <initializer_list>
@@ -8,14 +9,13 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "flyover/base/error.hpp"
 #include "flyover/base/units.hpp"
 
 namespace flyover::io {
 
 class Field;
+struct Json;
 
 // One `--set PATH=VALUE`: a dotted path ("fabric.oversubscription", "nodes.0.count"; a JSON pointer
 // works too) and a value, which is JSON if it parses as JSON and a string if not.
@@ -24,13 +24,13 @@ struct Setting {
   std::string value;
 };
 
-// One input file: its text and its parsed JSON. Comments (// and /* */) are allowed; duplicate keys and
-// numbers that are not finite are errors.
+// One input file: its text and its parsed JSON. Comments (// and /* */) are allowed; duplicate keys
+// and numbers that are not finite are errors.
 class Document {
  public:
-  // Throws InputError if the file cannot be read (missing, a directory, no permission), is larger than
-  // 1 GiB or is not JSON; "-" reads standard input. Text that is not JSON is refused at its first
-  // wrong byte, before the whole of a large file is kept.
+  // Throws InputError if the file cannot be read (missing, a directory, no permission), is larger
+  // than 1 GiB or is not JSON; "-" reads standard input. Text that is not JSON is refused at its
+  // first wrong byte, before the whole of a large file is kept.
   static Document load(const std::filesystem::path& path);
   static Document parse(std::string name, std::string text);
 
@@ -38,8 +38,9 @@ class Document {
   Document(Document&&) noexcept;
   Document& operator=(Document&&) noexcept;
 
-  // Overrides one value; intermediate objects are made where there are none. Errors in it are later
-  // reported with the place "--set PATH".
+  // Overrides one value; intermediate objects are made where there are none, and "-" or the size of
+  // an array appends to it. Errors in it are later reported with the place "--set PATH". Do not
+  // keep Fields across it: they refer to what was there.
   void apply(const Setting& setting);
 
   [[nodiscard]] Field root() const;
@@ -64,9 +65,9 @@ class Field {
   // The member `key`, which must be there; names the nearest key if there is none.
   [[nodiscard]] Field operator[](std::string_view key) const;
   [[nodiscard]] Field operator[](std::size_t index) const;
-  [[nodiscard]] bool has(std::string_view key) const;  // False when not an object.
-  [[nodiscard]] std::size_t size() const;              // Of an array.
-  [[nodiscard]] std::vector<Field> elements() const;   // Of an array.
+  [[nodiscard]] bool has(std::string_view key) const;   // False when not an object.
+  [[nodiscard]] std::size_t size() const;               // Of an array.
+  [[nodiscard]] std::vector<Field> elements() const;    // Of an array.
   [[nodiscard]] std::vector<std::string> keys() const;  // Of an object, in order of the file.
 
   [[nodiscard]] bool is_object() const;
@@ -75,18 +76,18 @@ class Field {
   [[nodiscard]] bool is_number() const;
   [[nodiscard]] bool is_bool() const;
 
-  [[nodiscard]] std::string text() const;       // A string.
+  [[nodiscard]] std::string text() const;  // A string.
   [[nodiscard]] bool boolean() const;
-  [[nodiscard]] double number() const;          // Any finite number.
+  [[nodiscard]] double number() const;  // Any finite number.
   [[nodiscard]] double positive_number() const;
   [[nodiscard]] std::int64_t integer() const;
   // A whole number of at least `low` and at most `high`.
   [[nodiscard]] std::uint32_t count(std::uint32_t low = 1, std::uint32_t high = 100'000'000) const;
-  [[nodiscard]] Bandwidth bandwidth() const;    // "50 GB/s"
-  [[nodiscard]] Duration duration() const;      // "1.2 us"
-  [[nodiscard]] Bytes bytes() const;            // "1 GiB"; above zero
-  [[nodiscard]] FlopRate flop_rate() const;     // "989 TFLOPS"
-  [[nodiscard]] Flops flops() const;            // "2.1 TFLOP"
+  [[nodiscard]] Bandwidth bandwidth() const;  // "50 GB/s"
+  [[nodiscard]] Duration duration() const;    // "1.2 us"
+  [[nodiscard]] Bytes bytes() const;          // "1 GiB"; above zero
+  [[nodiscard]] FlopRate flop_rate() const;   // "989 TFLOPS"
+  [[nodiscard]] Flops flops() const;          // "2.1 TFLOP"
   // One of `words`; otherwise an error that lists them or names the nearest.
   [[nodiscard]] std::string one_of(const std::vector<std::string>& words) const;
 
@@ -109,9 +110,14 @@ class Field {
 
  private:
   friend class Document;
-  Field(const Document& document, const nlohmann::json& value, std::string pointer);
+  [[nodiscard]] std::string quantity() const;
+  template <class Parse>
+  auto parsed_quantity(Parse parse) const;
+  Field(const Document& document, const Json& value, std::string pointer);
+  [[noreturn]] void fail_at(std::size_t offset, std::string_view problem) const;
+  [[nodiscard]] Place place_at(std::size_t offset) const;
   const Document* document_;
-  const nlohmann::json* value_;
+  const Json* value_;
   std::string pointer_;
 };
 

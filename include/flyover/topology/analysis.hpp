@@ -2,8 +2,11 @@
 
 // What `flyover topo` prints: counts, tiers, oversubscription, diameter and bisection.
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "flyover/base/units.hpp"
@@ -13,7 +16,8 @@ namespace flyover {
 
 struct TierInfo {
   LinkKind kind;
-  std::uint64_t cables = 0;  // Pairs of opposite links; lanes are not counted apart.
+  // Pairs of opposite links, lanes not counted apart; fabric links by Topology::ports_per_cable.
+  std::uint64_t cables = 0;
   std::uint64_t down = 0;    // Of those, out of service.
   Bandwidth per_cable_low, per_cable_high;  // One direction.
   Bandwidth total;                          // One direction of every cable in service.

@@ -18,10 +18,15 @@ struct GpuModel {
   std::map<std::string, FlopRate> flops;  // Dense peak by data type: "bf16", "fp8", ...
   Bytes memory;
   Bandwidth memory_bandwidth;
+  // Shares of peak that a large kernel reaches alone, where an operation does not say.
+  double flop_efficiency = 0.75;
+  double memory_efficiency = 0.9;
   std::uint32_t sms = 0;  // SMs, or compute units on AMD.
   // The scale-up link generation, which picks cost parameters: "nvlink4", "xgmi-mi300", "pcie5".
   std::string scale_up;
   std::string source;
+
+  friend bool operator==(const GpuModel&, const GpuModel&) = default;
 };
 
 // Which scale-up wiring joins the GPUs of a node.
@@ -35,6 +40,8 @@ enum class ScaleUp : std::uint8_t {
 
 struct ScaleUpLink {
   std::uint32_t a = 0, b = 0, lanes = 1;  // GPU indices within the node.
+
+  friend bool operator==(const ScaleUpLink&, const ScaleUpLink&) = default;
 };
 
 struct NodeSpec {
@@ -51,10 +58,13 @@ struct NodeSpec {
   bool in_switch_reduction = false;             // NVLS: the switch can reduce and multicast.
 
   // PCIe: gpus and nics hang below pcie_switches (spread evenly, in order), which hang below
-  // cpus sockets that are joined pairwise. Zero pcie_switches: directly below the sockets.
+  // cpus sockets that are joined pairwise. Zero pcie_switches: directly below the sockets. Zero of
+  // both: NICs directly below their GPUs.
   std::uint32_t pcie_switches = 0;
   std::uint32_t cpus = 0;
-  Bandwidth pcie_bandwidth;  // x16, one direction.
+  std::uint32_t cpus_per_board = 0;   // Sockets joined to each other, in order; 0: all of the node.
+  Bandwidth pcie_bandwidth;           // x16, one direction.
+  Bandwidth gpu_pcie_bandwidth;       // A GPU's own link upwards, such as NVLink-C2C; 0: as the rest.
   Bandwidth cpu_bandwidth;   // Between two sockets, one direction.
   Duration pcie_latency{};
 
@@ -63,8 +73,11 @@ struct NodeSpec {
   std::string nic_model;
   std::vector<std::uint32_t> nic_pcie_switch;  // Optional: the PCIe switch of each NIC.
   std::vector<std::uint32_t> nic_rail;         // Optional; default: its index.
+  std::string network;  // The network generation its NICs are for, "ndr": the default fabric's.
   std::string source;
   std::vector<std::string> notes;  // Announced only, derived, placeholders.
+
+  friend bool operator==(const NodeSpec&, const NodeSpec&) = default;
 };
 
 }  // namespace flyover

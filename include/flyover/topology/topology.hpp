@@ -18,10 +18,33 @@
 
 namespace flyover {
 
-// Switch is a fabric switch of no stated tier, as in explicit graphs.
-enum class VertexKind : std::uint8_t { Gpu, NvSwitch, PcieSwitch, Cpu, Nic, Leaf, Spine, Core, Switch };
+// Switch is a fabric switch of no stated tier, as in explicit graphs. Host is a machine without GPUs
+// on a fabric port, such as the fabric manager of a SuperPOD; it has one link and carries no traffic.
+enum class VertexKind : std::uint8_t {
+  Gpu,
+  NvSwitch,
+  PcieSwitch,
+  Cpu,
+  Nic,
+  Leaf,
+  Spine,
+  Core,
+  Switch,
+  Host
+};
+// Local and Global are the cables inside and between the groups of a dragonfly.
 enum class LinkKind : std::uint8_t {
-  NvLink, Xgmi, Pcie, CpuLink, HostLeaf, LeafSpine, SpineCore, Global, Torus, Other
+  NvLink,
+  Xgmi,
+  Pcie,
+  CpuLink,
+  HostLeaf,
+  LeafSpine,
+  SpineCore,
+  Local,
+  Global,
+  Torus,
+  Other
 };
 
 inline constexpr NodeId no_node{0xffffffffU};
@@ -31,7 +54,7 @@ struct Vertex {
   bool up = true;
   NodeId node = no_node;
   std::uint32_t index = 0;  // Within its kind: of its node, or of the whole fabric for switches.
-  std::uint32_t rail = 0;   // NIC, leaf: its rail or plane. Leaf, spine of a dragonfly: its group.
+  std::uint32_t rail = 0;   // NIC, leaf: its rail or plane. Leaf of a dragonfly: its group.
   std::uint32_t unit = 0;   // Leaf, spine: its scalable unit, pod or group.
 };
 
@@ -79,7 +102,10 @@ struct Topology {
   std::string fabric_preset;     // "ndr", ...: the network generation, which picks cost parameters.
   RoutingPolicy routing = RoutingPolicy::Adaptive;
   std::uint64_t routing_seed = 0;
-  std::vector<std::uint32_t> torus;  // Extent per dimension when fabric is a torus.
+  // Extent per dimension when fabric is a torus. Its routers are in order of x + X (y + Y z): router i
+  // is the leaf with index i (nodes with NICs) or the GPU of node i (nodes without).
+  std::vector<std::uint32_t> torus;
+  std::uint32_t ports_per_cable = 1;  // Twin-port cables carry two fabric links; only counts differ.
   std::vector<std::string> names;    // Per vertex, explicit graphs only; empty otherwise.
   std::vector<std::string> notes;    // Every assumption made while building, for `warnings`.
 

@@ -6,9 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "flyover/base/ids.hpp"
 #include "flyover/base/units.hpp"
-#include "flyover/collective/collective_op.hpp"
+#include "flyover/workload/collective_op.hpp"
 
 namespace flyover {
 
@@ -16,27 +15,28 @@ enum class OpKind : std::uint8_t { Compute, Collective, Send, Recv, Copy, Delay 
 
 // One operation of one program. Ranks that share the program each run their own instance of it.
 struct Operation {
-  std::string id;    // Unique within its program.
+  std::string id;  // Unique within its program.
   OpKind kind = OpKind::Delay;
   CollectiveOp collective = CollectiveOp::AllReduce;  // Collective.
-  std::string name;    // What people see; default: the id.
+  std::string name;                                   // What people see; default: the id.
   std::string stream;  // Operations of one rank on one stream run in the order of the file.
   std::vector<std::uint32_t> after;  // Indices of earlier or later operations of the program.
 
-  // Compute: work for the SMs and for the HBM. Copy: bytes through HBM. Collective, Send, Recv: bytes
-  // as nccl-tests counts them.
+  // Compute: work for the SMs and for the HBM. Copy: bytes through HBM. Collective, Send, Recv:
+  // bytes as nccl-tests counts them.
   Flops flops;
   Bytes bytes;
-  std::string dtype;       // Compute: picks the peak rate, "bf16"; collectives: "" unless stated.
-  double efficiency = 0;   // Compute: share of peak that the kernel reaches alone; 0: the default.
+  std::string dtype;      // Compute: picks the peak rate, "bf16"; collectives: "" unless stated.
+  double efficiency = 0;  // Compute: share of peak that the kernel reaches alone; 0: the default.
   double memory_efficiency = 0;  // Likewise of the HBM bandwidth.
-  Duration duration{};     // Delay, and Compute with a recorded duration.
-  std::uint32_t group = 0;  // Collective: index into groups (a family).
-  std::uint32_t root = 0;   // Position in the group.
-  // Send, Recv: the peer, as an offset from the own rank or as an absolute rank.
+  Duration duration{};           // Delay, and Compute with a recorded duration.
+  std::uint32_t group = 0;       // Collective: index into groups (a family).
+  std::uint32_t root = 0;        // Position in the group.
+  // Send, Recv: the peer, as an absolute rank or as an offset from the own rank, modulo the number
+  // of ranks: see peer_of.
   std::int64_t peer = 0;
   bool peer_relative = false;
-  std::string tag;          // Send, Recv: matched by (from, to, tag) in order.
+  std::string tag;  // Send, Recv: matched by (from, to, tag) in order.
 };
 
 struct Program {
@@ -58,12 +58,20 @@ struct Workload {
   std::vector<Program> programs;  // Together they cover every rank at most once.
 };
 
-// What is wrong with the graph, as an InputError that names program, operation and, for a cycle, the
-// operations on it. Called by readers after reading and by `replay` before running.
+// The peer of a send or receive as seen by `rank`.
+[[nodiscard]] std::uint32_t peer_of(const Operation& op, std::uint32_t rank, std::uint32_t ranks);
+
+// Throws InputError, naming program and operation, for a workload that does not hold together: no
+// operations; ranks out of range, twice in a group or in two programs; operations that share an id,
+// have no work, name a group that their rank is not in, or wait for each other (the circle is
+// printed, through `after` and the order of streams). Whether ranks meet is found by `replay`.
 void validate(const Workload& workload);
 
-// A copy with programs, groups and operations in a canonical order that does not depend on the order
-// of ranks, groups and operations in the file (streams keep the order of their operations).
-[[nodiscard]] Workload canonical(const Workload& workload);
+// A copy with programs, groups and operations in an order that does not depend on the order of
+// ranks, families, groups, programs and streams in the file: families by name; groups and programs
+// by their smallest rank; operations behind all that they wait for, streams merged by name. The
+// order of ranks in a group and of operations on a stream is meaning and stays. Requires a valid
+// workload.
+[[nodiscard]] Workload canonical(Workload workload);
 
 }  // namespace flyover

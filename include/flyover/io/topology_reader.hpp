@@ -1,0 +1,32 @@
+#pragma once
+
+// Topologies from presets and files; docs/formats/topology.md has every key.
+
+#include <span>
+#include <string>
+
+#include "flyover/io/document.hpp"
+#include "flyover/topology/builders.hpp"
+#include "flyover/topology/topology.hpp"
+
+namespace flyover::io {
+
+struct TopologyInput {
+  Topology topology;
+  std::string name;    // As the user gave it: "dgx-h100:16", "cluster.json", "<stdin>".
+  std::string digest;  // Of the text and every setting; for a preset, of what it stands for.
+};
+
+// `argument` is a preset of a node or cluster with an optional number of nodes ("dgx-h100",
+// "superpod-h100:127"), a JSON file, or "-" for standard input. Settings override values of the file,
+// or of {"preset": ..., "nodes": ...}. Throws InputError; an unknown name offers the nearest.
+[[nodiscard]] TopologyInput load_topology_input(const std::string& argument,
+                                                std::span<const Setting> settings = {});
+[[nodiscard]] Topology load_topology(const std::string& argument,
+                                     std::span<const Setting> settings = {});
+
+// The document behind an argument, settings not applied: what a sweep varies.
+[[nodiscard]] Document topology_document(const std::string& argument);
+[[nodiscard]] Topology read_topology(const Document& document);
+
+}  // namespace flyover::io

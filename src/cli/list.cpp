@@ -1,0 +1,93 @@
+#include <array>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "cli/command.hpp"
+#include "flyover/base/error.hpp"
+#include "flyover/base/quantity.hpp"
+#include "flyover/base/text.hpp"
+#include "flyover/collective/algorithms.hpp"
+#include "flyover/report/summary.hpp"
+#include "flyover/topology/builders.hpp"
+
+namespace flyover::cli {
+
+namespace {
+
+std::string list_algorithms(std::size_t width) {
+  TextTable table{{{"collective", true}, {"algorithm", true}, {"how it works", true}}, {}};
+  for (const Algorithm& algorithm : algorithms()) {
+    table.rows.push_back({std::string(to_string(algorithm.op)),
+                          std::string(to_string(algorithm.id)), std::string(algorithm.summary)});
+  }
+  return render(table, width);
+}
+
+std::string list_fabrics(std::size_t width) {
+  TextTable table{{{"fabric", true}, {"what it is", true}}, {}};
+  for (const FabricInfo& fabric : fabrics()) {
+    table.rows.push_back({std::string(fabric.name), std::string(fabric.summary)});
+  }
+  return render(table, width);
+}
+
+std::string list_formats(std::size_t width) {
+  TextTable table{{{"format", true}, {"reads", true}, {"writes", true}, {"described in", true}}, {}};
+  table.rows = {
+      {"topology JSON", "run, bench, topo", "topo --json", "docs/formats/topology.md"},
+      {"workload JSON", "run", "", "docs/formats/workload.md"},
+      {"result JSON", "compare", "run --json", "docs/formats/result.md"},
+      {"bench JSON", "", "bench --json", "docs/formats/bench.md"},
+      {"CSV", "", "run --csv", "docs/formats/result.md"},
+      {"Chrome trace", "", "run --timeline", "docs/formats/timeline.md"},
+      {"DOT", "", "topo --dot", "docs/formats/topology.md"},
+      {"GraphML", "", "topo --graphml", "docs/formats/topology.md"},
+      {"SVG", "", "topo --svg", "docs/formats/topology.md"},
+  };
+  return render(table, width);
+}
+
+std::string list_models(std::size_t /*width*/) {
+  return "There are no models in this version: workloads are lists of collectives or programs of\n"
+         "operations, as described in docs/formats/workload.md.\n";
+}
+
+struct Kind {
+  const char* name;
+  std::string (*list)(std::size_t width);
+};
+constexpr std::array kinds = {
+    Kind{"presets", list_presets}, Kind{"models", list_models},
+    Kind{"algorithms", list_algorithms}, Kind{"fabrics", list_fabrics},
+    Kind{"formats", list_formats},
+};
+
+class List final : public Command {
+ public:
+  void add_options(CLI::App& app) override {
+    app.add_option("kind", kind_, "presets, models, algorithms, fabrics or formats")
+        ->required()
+        ->type_name("KIND");
+  }
+
+  void run(const Terminal& terminal) override {
+    std::vector<std::string> names;
+    for (const Kind& kind : kinds) {
+      if (kind_ == kind.name) return print(kind.list(terminal.width));
+      names.emplace_back(kind.name);
+    }
+    throw InputError(unknown("flyover list: no list of", kind_, names));
+  }
+
+ private:
+  std::string kind_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_list() { return std::make_unique<List>(); }
+
+}  // namespace flyover::cli

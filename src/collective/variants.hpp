@@ -1,0 +1,56 @@
+#pragma once
+
+// Every algorithm, one file each. They are reached through the table in algorithms.cpp, which sees
+// to it that the shape is sound, of the right collective, supported, and of two ranks or more.
+
+#include <string>
+
+#include "flyover/collective/algorithms.hpp"
+
+namespace flyover {
+
+// All-reduce, all-gather, reduce-scatter.
+[[nodiscard]] Schedule ring_schedule(const CollectiveShape& shape, Bytes bytes);
+[[nodiscard]] Summary ring_summary(const CollectiveShape& shape);
+
+// Broadcast, reduce.
+[[nodiscard]] Schedule rooted_ring_schedule(const CollectiveShape& shape, Bytes bytes);
+[[nodiscard]] Summary rooted_ring_summary(const CollectiveShape& shape);
+
+// All-reduce, broadcast, reduce, barrier.
+[[nodiscard]] Schedule tree_schedule(const CollectiveShape& shape, Bytes bytes);
+[[nodiscard]] Summary tree_summary(const CollectiveShape& shape);
+
+// All-reduce, all-gather, reduce-scatter.
+[[nodiscard]] std::string nvls_unsupported(const CollectiveShape& shape);
+[[nodiscard]] Schedule nvls_schedule(const CollectiveShape& shape, Bytes bytes);
+[[nodiscard]] Summary nvls_summary(const CollectiveShape& shape);
+
+// All-reduce.
+[[nodiscard]] std::string nvls_tree_unsupported(const CollectiveShape& shape);
+[[nodiscard]] Schedule nvls_tree_schedule(const CollectiveShape& shape, Bytes bytes);
+[[nodiscard]] Summary nvls_tree_summary(const CollectiveShape& shape);
+
+// All-gather, reduce-scatter.
+[[nodiscard]] Schedule pat_schedule(const CollectiveShape& shape, Bytes bytes);
+[[nodiscard]] Summary pat_summary(const CollectiveShape& shape);
+
+// All-reduce (any number of ranks), all-gather, reduce-scatter (powers of two).
+[[nodiscard]] std::string recursive_unsupported(const CollectiveShape& shape);
+[[nodiscard]] Schedule recursive_schedule(const CollectiveShape& shape, Bytes bytes);
+[[nodiscard]] Summary recursive_summary(const CollectiveShape& shape);
+
+// All-to-all, scatter, gather, send/recv.
+[[nodiscard]] Schedule direct_schedule(const CollectiveShape& shape, Bytes bytes);
+[[nodiscard]] Summary direct_summary(const CollectiveShape& shape);
+
+// All-to-all.
+[[nodiscard]] Schedule pairwise_schedule(const CollectiveShape& shape, Bytes bytes);
+[[nodiscard]] Summary pairwise_summary(const CollectiveShape& shape);
+[[nodiscard]] Schedule hierarchical_schedule(const CollectiveShape& shape, Bytes bytes);
+[[nodiscard]] Summary hierarchical_summary(const CollectiveShape& shape);
+
+// The n x n blocks of an all-to-all: block s n + t goes from rank s to rank t.
+void add_all_to_all_blocks(Schedule& schedule, Bytes bytes);
+
+}  // namespace flyover

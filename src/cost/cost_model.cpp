@@ -1,0 +1,462 @@
+#include "flyover/cost/cost_model.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "flyover/base/error.hpp"
+#include "flyover/base/quantity.hpp"
+#include "group.hpp"
+#include "link_classes.hpp"
+#include "pattern.hpp"
+
+namespace flyover {
+
+namespace {
+
+constexpr double unlimited = std::numeric_limits<double>::infinity();
+
+// The first rule of a list that covers a candidate, or none.
+template <class Rule>
+const Rule* first_rule(const std::vector<Rule>& rules, const RuleQuery& query) {
+  const auto found =
+      std::ranges::find_if(rules, [&](const Rule& rule) { return covers(rule.where, query); });
+  return found == rules.end() ? nullptr : &*found;
+}
+
+// One algorithm and protocol on one group: all but the size.
+struct Candidate {
+  AlgorithmId algorithm{};
+  Protocol protocol{};
+  const Pattern* pattern = nullptr;
+  const LatencyRule* latency = nullptr;
+  std::uint32_t channels = 1;  // That the library opens.
+  double wire_rate = unlimited;  // Bytes of the call per second that the slowest link allows.
+  double cap = unlimited;        // That the kernels allow.
+  std::string slowest;           // The slowest link, in words,
+  std::string capped_by;         // and the cap.
+  double efficiency = 1;         // Of the slowest link.
+  std::vector<double> per_payload;  // Wire bytes per payload byte, by link class.
+  std::shared_ptr<const std::vector<Hop>> loads;  // Filled when first chosen.
+};
+
+// One collective on one group.
+struct Group {
+  GroupFacts facts;
+  TunerGraphs graphs;
+  std::vector<std::unique_ptr<Pattern>> patterns;
+  std::vector<Candidate> candidates;
+  std::vector<std::string> refusals;  // "nvls: NCCL_NVLS_ENABLE=0"
+};
+
+double root_sum(double a, double b, double power) {
+  if (power == 1) return a + b;
+  const double large = std::max(a, b);
+  if (large <= 0) return 0;
+  return large * std::pow(std::pow(a / large, power) + std::pow(b / large, power), 1 / power);
+}
+
+void check_call(const Topology& topology, const CollectiveCall& call) {
+  const std::string_view op = to_string(call.op);
+  if (call.ranks.empty()) throw InputError(fmt::format("{}: the group has no ranks", op));
+  if (call.bytes.count() < 0) throw InputError(fmt::format("{}: a size below zero", op));
+  for (const std::uint32_t rank : call.ranks) {
+    if (rank >= topology.gpus.size()) {
+      throw InputError(fmt::format("{}: rank {} is not there, the topology has {} GPUs", op, rank,
+                                   topology.gpus.size()));
+    }
+  }
+  std::vector<char> seen(topology.gpus.size(), 0);
+  for (const std::uint32_t rank : call.ranks) {
+    if (seen[rank]) throw InputError(fmt::format("{}: rank {} is in the group twice", op, rank));
+    seen[rank] = 1;
+  }
+  if (call.root >= call.ranks.size()) {
+    throw InputError(fmt::format("{}: root {} is outside the group of {} ranks", op, call.root,
+                                 call.ranks.size()));
+  }
+}
+
+}  // namespace
+
+std::string default_library(const Topology& topology) {
+  const bool amd = std::ranges::any_of(topology.gpu_models, [](const GpuModel& gpu) {
+    return gpu.architecture.starts_with("cdna");
+  });
+  return amd ? "rccl" : "nccl";
+}
+
+struct CostModel::Impl {
+  using GroupKey = std::tuple<CollectiveOp, std::uint32_t, std::vector<std::uint32_t>>;
+
+  Impl(const Topology& t, const Router& r, const Library& l)
+      : topology(t), router(r), library(l), links(classify_links(t)), scratch(t.links.size()) {}
+
+  const Topology& topology;
+  const Router& router;
+  const Library& library;
+  LinkClasses links;
+  LoadMap scratch;
+  std::map<GroupKey, std::unique_ptr<Group>> groups;
+  const GroupKey* last_key = nullptr;
+  Group* last_group = nullptr;
+  struct Pair {
+    Pattern pattern;
+    Candidate candidate;
+  };
+  std::unordered_map<std::uint64_t, std::unique_ptr<Pair>> pairs;
+
+  Group& group(const CollectiveCall& call);
+  std::unique_ptr<Group> build(const CollectiveCall& call);
+  std::string refusal(const CollectiveCall& call, const GroupFacts& facts, AlgorithmId algorithm,
+                      std::uint32_t channels) const;
+  std::uint32_t channels(const GroupFacts& facts, const TunerGraphs& graphs,
+                         const RuleQuery& query) const;
+  void rate(Candidate& candidate, const RuleQuery& query, const GroupFacts& facts,
+            double bus_per_byte) const;
+  CollectivePlan plan(const Candidate& candidate, const CollectiveCall& call,
+                      const RuleQuery& query, double dtype_rate) const;
+  void attach_loads(Candidate& candidate, CollectivePlan& plan) const;
+  bool tuned(CollectiveOp op) const {
+    return std::ranges::find(library.tuned, op) != library.tuned.end();
+  }
+};
+
+Group& CostModel::Impl::group(const CollectiveCall& call) {
+  // Bench asks for one group at many sizes: its ranks are compared once, not searched for.
+  if (last_key && std::get<0>(*last_key) == call.op && std::get<1>(*last_key) == call.root &&
+      std::get<2>(*last_key) == call.ranks) {
+    return *last_group;
+  }
+  GroupKey key{call.op, call.root, call.ranks};
+  auto found = groups.find(key);
+  if (found == groups.end()) {
+    check_call(topology, call);
+    found = groups.emplace(std::move(key), build(call)).first;
+  }
+  last_key = &found->first;
+  last_group = found->second.get();
+  return *last_group;
+}
+
+std::uint32_t CostModel::Impl::channels(const GroupFacts& facts, const TunerGraphs& graphs,
+                                        const RuleQuery& query) const {
+  std::uint32_t count = 1;
+  if (const ChannelRule* rule = first_rule(library.channels, query)) {
+    count = rule->count;
+  } else if (library.tuning && tuned(query.op) && facts.tuner.ranks > 1) {
+    count = open_channels(*library.tuning, graphs.ring);
+  }
+  if (library.settings.min_channels) count = std::max(count, *library.settings.min_channels);
+  if (library.settings.max_channels) count = std::min(count, *library.settings.max_channels);
+  return count;
+}
+
+std::string CostModel::Impl::refusal(const CollectiveCall& call, const GroupFacts& facts,
+                                     AlgorithmId algorithm, std::uint32_t channels) const {
+  if (tuned(call.op) && !library.settings.allows(algorithm)) return "NCCL_ALGO leaves it out";
+  const bool nvls = algorithm == AlgorithmId::Nvls || algorithm == AlgorithmId::NvlsTree;
+  if (nvls && !library.settings.nvls) return "NCCL_NVLS_ENABLE=0";
+  const Algorithm* known = find_algorithm(call.op, algorithm);
+  require(known != nullptr, "a library lists algorithms that exist");
+  CollectiveShape shape{call.op, facts.shape, channels, call.root, facts.in_switch_reduction};
+  return known->unsupported(shape);
+}
+
+// Efficiencies and caps: the rate without contention.
+void CostModel::Impl::rate(Candidate& candidate, const RuleQuery& query, const GroupFacts& facts,
+                           double bus_per_byte) const {
+  const double wire = library.wire_bytes.at(candidate.protocol);
+  std::vector<double> efficiency(links.classes.size(), 1.0);
+  candidate.per_payload.assign(links.classes.size(), wire);
+  for (std::size_t c = 0; c < links.classes.size(); ++c) {
+    RuleQuery link_query = query;
+    link_query.link = &links.classes[c];
+    if (const EfficiencyRule* rule = first_rule(library.efficiencies, link_query)) {
+      efficiency[c] = share_at(*rule, facts.members);
+      candidate.per_payload[c] = wire / efficiency[c];
+    }
+  }
+
+  LinkId slowest{};
+  for (const Hop& hop : candidate.pattern->payload) {
+    const double weight = hop.share * candidate.per_payload[links.of_link[hop.link]];
+    const double allowed = topology.links[hop.link].bandwidth.per_second() / weight;
+    if (allowed < candidate.wire_rate) {
+      candidate.wire_rate = allowed;
+      slowest = hop.link;
+    }
+  }
+  if (candidate.wire_rate < unlimited) {
+    candidate.slowest = describe_link(topology, slowest);
+    candidate.efficiency = efficiency[links.of_link[slowest]];
+  }
+
+  if (const CapRule* rule = first_rule(library.caps, query); rule && bus_per_byte > 0) {
+    const double by_channels = rule->per_channel * candidate.channels;
+    candidate.cap = std::min(rule->total, by_channels) / bus_per_byte;
+    candidate.capped_by = rule->total <= by_channels
+                              ? fmt::format("protocol ({})", to_string(candidate.protocol))
+                              : fmt::format("channels ({})", candidate.channels);
+  }
+}
+
+std::unique_ptr<Group> CostModel::Impl::build(const CollectiveCall& call) {
+  auto group = std::make_unique<Group>();
+  group->facts = examine_group(topology, router, library, call.ranks);
+  const GroupFacts& facts = group->facts;
+  const auto listed = library.algorithms.find(call.op);
+  if (listed == library.algorithms.end()) {
+    throw InputError(
+        fmt::format("{} {} has no {}", library.name, library.version, to_string(call.op)));
+  }
+  if (library.tuning && tuned(call.op) && call.ranks.size() > 1) {
+    group->graphs = search_graphs(*library.tuning, facts.tuner);
+  }
+  const double bus = bus_factor(call.op, static_cast<std::uint32_t>(call.ranks.size()));
+
+  for (const AlgorithmId id : listed->second) {
+    RuleQuery query{call.op, id, Protocol::Simple, facts.architecture, &facts.link, facts.domains};
+    const std::uint32_t count = channels(facts, group->graphs, query);
+    // Inside one domain all rotations of a pattern load the same links.
+    const std::uint32_t rotations = facts.domains == 1 ? 1 : std::min(count, facts.members);
+    if (std::string reason = refusal(call, facts, id, rotations); !reason.empty()) {
+      group->refusals.push_back(fmt::format("{}: {}", to_string(id), reason));
+      continue;
+    }
+    std::unique_ptr<Pattern> pattern;
+    for (const Protocol protocol : library.protocols) {
+      query.protocol = protocol;
+      const LatencyRule* latency = first_rule(library.latencies, query);
+      if (latency == nullptr) continue;  // The library has no such kernel.
+      if (tuned(call.op) && !library.settings.allows(protocol)) {
+        group->refusals.push_back(
+            fmt::format("{} {}: NCCL_PROTO leaves it out", to_string(id), to_string(protocol)));
+        continue;
+      }
+      if (library.choice == ChoiceRule::NcclModel && tuned(call.op) &&
+          !tuner_time(*library.tuning, facts.tuner, group->graphs, call.op, id, protocol,
+                      call.bytes)) {
+        group->refusals.push_back(
+            fmt::format("{} {}: NCCL does not use it here", to_string(id), to_string(protocol)));
+        continue;
+      }
+      if (!pattern) {
+        pattern = std::make_unique<Pattern>(trace_pattern(
+            topology, router, scratch, call.ranks,
+            {call.op, facts.shape, rotations, call.root, facts.in_switch_reduction},
+            *find_algorithm(call.op, id), {library.mesh_rings}));
+      }
+      Candidate candidate;
+      candidate.algorithm = id;
+      candidate.protocol = protocol;
+      candidate.pattern = pattern.get();
+      candidate.latency = latency;
+      candidate.channels = count;
+      rate(candidate, query, facts, bus);
+      group->candidates.push_back(std::move(candidate));
+    }
+    if (pattern) group->patterns.push_back(std::move(pattern));
+  }
+  return group;
+}
+
+CollectivePlan CostModel::Impl::plan(const Candidate& candidate, const CollectiveCall& call,
+                                     const RuleQuery& query, double dtype_rate) const {
+  const Pattern& pattern = *candidate.pattern;
+  const LatencyRule& rule = *candidate.latency;
+  CollectivePlan plan;
+  plan.algorithm = candidate.algorithm;
+  plan.protocol = candidate.protocol;
+  plan.channels = candidate.channels;
+
+  plan.rate_cap = candidate.cap;
+  std::string capped_by = candidate.capped_by;
+  if (const double reduced = std::min(candidate.wire_rate, candidate.cap) * dtype_rate;
+      dtype_rate < 1 && reduced < plan.rate_cap) {
+    plan.rate_cap = reduced;
+    capped_by = fmt::format("reduction ({})", call.dtype);
+  }
+  const double rate = std::min(candidate.wire_rate, plan.rate_cap);
+  const double size = static_cast<double>(call.bytes.count());
+  const double transfer = rate < unlimited ? size / rate : 0;
+
+  double startup = 0;
+  if (library.lockstep) {
+    startup = pattern.steps * to_seconds(pattern.longest_latency);
+  } else {
+    const double beyond =
+        std::max(0.0, to_seconds(pattern.mean_network_latency) - to_seconds(rule.network_wire));
+    const double hops = pattern.domain_hops * to_seconds(rule.domain_hop) +
+                        pattern.network_hops * (to_seconds(rule.network_hop) + beyond);
+    const double half = static_cast<double>(rule.fill_half.count());
+    startup = to_seconds(rule.base) +
+              pattern.domain_messages * to_seconds(rule.domain_message) +
+              pattern.network_messages * to_seconds(rule.network_message) +
+              root_sum(hops, transfer, rule.overlap) - transfer;
+    if (size > 0) startup += to_seconds(rule.fill) * size / (size + half);
+  }
+  plan.startup = from_seconds(startup);
+  plan.alone = plan.startup + from_seconds(transfer);
+
+  const bool wire_limited = candidate.wire_rate <= plan.rate_cap;
+  if (rate < unlimited) {
+    plan.wire_share = candidate.efficiency * rate / candidate.wire_rate;
+  }
+  if (startup >= transfer) {
+    plan.bottleneck = "latency";
+  } else {
+    plan.bottleneck = wire_limited ? candidate.slowest : capped_by;
+  }
+  if (library.tuning && tuned(query.op)) {
+    const std::uint32_t least = library.settings.min_channels.value_or(1);
+    TunerGroup sizes;
+    sizes.ranks = static_cast<std::uint32_t>(call.ranks.size());
+    plan.channels = std::max(least, used_channels(*library.tuning, sizes, plan.algorithm,
+                                                  plan.protocol, call.bytes, plan.channels));
+  }
+  return plan;
+}
+
+void CostModel::Impl::attach_loads(Candidate& candidate, CollectivePlan& plan) const {
+  if (!candidate.loads) {
+    auto loads = std::make_shared<std::vector<Hop>>(candidate.pattern->payload);
+    for (Hop& hop : *loads) hop.share *= candidate.per_payload[links.of_link[hop.link]];
+    candidate.loads = std::move(loads);
+  }
+  plan.loads = candidate.loads;
+}
+
+CostModel::CostModel(const Topology& topology, const Router& router, const Library& library)
+    : impl_(std::make_unique<Impl>(topology, router, library)) {}
+CostModel::~CostModel() = default;
+CostModel::CostModel(CostModel&&) noexcept = default;
+
+GroupShape CostModel::shape(std::span<const std::uint32_t> ranks) const {
+  return group_shape(impl_->topology, impl_->router, ranks);
+}
+
+Choice CostModel::choose(const CollectiveCall& call) const {
+  const Library& library = impl_->library;
+  if (call.ranks.size() == 1) {
+    check_call(impl_->topology, call);
+    Choice choice;
+    choice.plan.loads = std::make_shared<std::vector<Hop>>();
+    choice.plan.bottleneck = "nothing to send";
+    return choice;
+  }
+  Group& group = impl_->group(call);
+  const GroupFacts& facts = group.facts;
+
+  struct Ranked {
+    CollectivePlan plan;
+    Candidate* candidate;
+    std::optional<double> nccl_time;
+  };
+  std::vector<Ranked> ranked;
+  ranked.reserve(group.candidates.size());
+  std::vector<std::string> refusals;
+  for (Candidate& candidate : group.candidates) {
+    const RuleQuery query{call.op,     candidate.algorithm, candidate.protocol, facts.architecture,
+                          &facts.link, facts.domains};
+    double dtype_rate = 1;
+    if (!call.dtype.empty()) {
+      const auto rule = std::ranges::find_if(library.dtypes, [&](const DtypeRule& dtype) {
+        return std::ranges::find(dtype.dtypes, call.dtype) != dtype.dtypes.end() &&
+               covers(dtype.where, query);
+      });
+      if (rule != library.dtypes.end() && !rule->supported) {
+        refusals.push_back(
+            fmt::format("{}: cannot reduce {}", to_string(candidate.algorithm), call.dtype));
+        continue;
+      }
+      if (rule != library.dtypes.end()) dtype_rate = rule->rate;
+    }
+    Ranked entry{impl_->plan(candidate, call, query, dtype_rate), &candidate, std::nullopt};
+    if (library.choice == ChoiceRule::NcclModel && impl_->tuned(call.op)) {
+      entry.nccl_time = tuner_time(*library.tuning, facts.tuner, group.graphs, call.op,
+                                   candidate.algorithm, candidate.protocol, call.bytes);
+    }
+    ranked.push_back(std::move(entry));
+  }
+  if (ranked.empty()) {
+    refusals.insert(refusals.begin(), group.refusals.begin(), group.refusals.end());
+    throw InputError(fmt::format("{} over {} GPUs: the settings leave no algorithm ({})",
+                                 to_string(call.op), call.ranks.size(), fmt::join(refusals, "; ")));
+  }
+
+  std::ranges::stable_sort(
+      ranked, [](const Ranked& a, const Ranked& b) { return a.plan.alone < b.plan.alone; });
+  // Without estimates of NCCL's the first one stands: the fastest.
+  const auto chosen = std::ranges::min_element(ranked, [](const Ranked& a, const Ranked& b) {
+    return a.nccl_time.value_or(unlimited) < b.nccl_time.value_or(unlimited);
+  });
+
+  Choice choice;
+  for (auto entry = ranked.begin(); entry != ranked.end(); ++entry) {
+    if (entry == chosen) continue;
+    choice.alternatives.push_back(std::move(entry->plan));
+  }
+  choice.plan = std::move(chosen->plan);
+  impl_->attach_loads(*chosen->candidate, choice.plan);
+  return choice;
+}
+
+CollectivePlan CostModel::point_to_point(std::uint32_t from, std::uint32_t to, Bytes bytes) const {
+  Impl& impl = *impl_;
+  const CollectiveCall call{CollectiveOp::SendRecv, bytes, "", {from, to}, 0};
+  if (from == to) {
+    check_call(impl.topology, {CollectiveOp::SendRecv, bytes, "", {from}, 0});
+    CollectivePlan plan;
+    plan.algorithm = AlgorithmId::Direct;
+    plan.loads = std::make_shared<std::vector<Hop>>();
+    plan.bottleneck = "nothing to send";
+    return plan;
+  }
+  const std::uint32_t domains =
+      from < impl.topology.gpus.size() && to < impl.topology.gpus.size() &&
+              impl.topology.node_of_rank(from) != impl.topology.node_of_rank(to)
+          ? 2
+          : 1;
+  std::unique_ptr<Impl::Pair>& pair = impl.pairs[std::uint64_t{from} << 32 | to];
+  RuleQuery query{CollectiveOp::SendRecv, AlgorithmId::Direct, Protocol::Simple, "", nullptr,
+                  domains};
+  if (!pair) {
+    check_call(impl.topology, call);
+    auto made = std::make_unique<Impl::Pair>();
+    Route route = impl.router.route(from, to);
+    const GpuModel& gpu = impl.topology.gpu_model(from);
+    const LinkClass link = route.kind == PathKind::Pcie ? pcie_class() : scale_up_class(gpu);
+    query.link = &link;
+    query.architecture = gpu.architecture;
+    made->pattern.payload = std::move(route.hops);
+    made->pattern.steps = 1;
+    made->pattern.longest_latency = route.latency;
+    made->pattern.mean_network_latency = domains > 1 ? route.latency : Duration{};
+    (domains > 1 ? made->pattern.network_hops : made->pattern.domain_hops) = 1;
+    Candidate& candidate = made->candidate;
+    candidate.algorithm = AlgorithmId::Direct;
+    candidate.protocol = Protocol::Simple;
+    candidate.pattern = &made->pattern;
+    candidate.latency = first_rule(impl.library.latencies, query);
+    if (candidate.latency == nullptr) {
+      throw InputError(fmt::format("{} {} has no latency for a message from GPU {} to GPU {}",
+                                   impl.library.name, impl.library.version, from, to));
+    }
+    candidate.channels = impl.channels(GroupFacts{}, TunerGraphs{}, query);
+    GroupFacts facts;
+    facts.domains = domains;
+    impl.rate(candidate, query, facts, 1.0);
+    pair = std::move(made);
+  }
+  CollectivePlan plan = impl.plan(pair->candidate, call, query, 1.0);
+  impl.attach_loads(pair->candidate, plan);
+  return plan;
+}
+
+}  // namespace flyover

@@ -1,0 +1,131 @@
+#include "pattern.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "flyover/base/error.hpp"
+
+namespace flyover {
+
+namespace {
+
+// Takes the traffic of ring edges inside meshed domains and gives every pair an equal part of it.
+class MeshSpreader {
+ public:
+  MeshSpreader(const Topology& topology, const Router& router,
+               std::span<const std::uint32_t> ranks, const GroupShape& group) {
+    for (const auto& positions : by_domain(group)) {
+      std::vector<std::uint32_t> members;
+      for (const std::uint32_t position : positions) members.push_back(ranks[position]);
+      if (members.size() > 2 && fully_meshed(topology, router, members)) {
+        traffic_.emplace(group.domain[positions.front()], Domain{std::move(members), 0.0});
+      }
+    }
+  }
+
+  bool absorb(const GroupShape& group, const EdgeLoad& edge) {
+    if (traffic_.empty() || group.domain[edge.from] != group.domain[edge.to]) return false;
+    const auto found = traffic_.find(group.domain[edge.from]);
+    if (found == traffic_.end()) return false;
+    found->second.fraction += edge.fraction;
+    return true;
+  }
+
+  void release(const Router& router, LoadMap& load) const {
+    for (const auto& [domain, traffic] : traffic_) {
+      const auto n = static_cast<double>(traffic.members.size());
+      for (const std::uint32_t from : traffic.members) {
+        for (const std::uint32_t to : traffic.members) {
+          if (from != to) router.add_route(load, from, to, traffic.fraction / (n * (n - 1)));
+        }
+      }
+    }
+  }
+
+ private:
+  struct Domain {
+    std::vector<std::uint32_t> members;
+    double fraction = 0;
+  };
+  std::map<std::uint32_t, Domain> traffic_;
+};
+
+}  // namespace
+
+bool fully_meshed(const Topology& topology, const Router& router,
+                  std::span<const std::uint32_t> ranks) {
+  const Node& node = topology.nodes[topology.node_of_rank(ranks.front())];
+  for (std::uint32_t v = 0; v < node.vertices; ++v) {
+    const VertexId vertex{static_cast<std::uint32_t>(node.first_vertex) + v};
+    if (topology.vertices[vertex].kind == VertexKind::NvSwitch) return false;
+  }
+  for (const std::uint32_t from : ranks) {
+    for (const std::uint32_t to : ranks) {
+      if (from == to) continue;
+      const Route route = router.route(from, to);
+      if (route.kind != PathKind::ScaleUp || route.hops.size() != 1) return false;
+    }
+  }
+  return true;
+}
+
+Pattern trace_pattern(const Topology& topology, const Router& router, LoadMap& scratch,
+                      std::span<const std::uint32_t> ranks, const CollectiveShape& shape,
+                      const Algorithm& algorithm, const PatternOptions& options) {
+  const Summary summary = algorithm.summarise(shape);
+  require(summary.ranks == ranks.size(), "a summary has the group's ranks");
+
+  Pattern pattern;
+  pattern.steps = summary.steps;
+  pattern.domain_hops = summary.intra_hops;
+  pattern.network_hops = summary.inter_hops;
+
+  const bool spread = options.mesh_rings && algorithm.id == AlgorithmId::Ring;
+  MeshSpreader spreader(topology, router, spread ? ranks : std::span<const std::uint32_t>{},
+                        spread ? shape.group : GroupShape{});
+
+  std::vector<std::uint32_t> domain_peers(ranks.size());
+  std::vector<std::uint32_t> network_peers(ranks.size());
+  double network_latency = 0;
+  std::uint64_t network_edges = 0;
+  for (const EdgeLoad& edge : summary.edges) {
+    const bool from_relay = edge.from >= summary.ranks;
+    const bool to_relay = edge.to >= summary.ranks;
+    require(!(from_relay && to_relay), "switches do not talk to each other");
+    if (from_relay || to_relay) {
+      const std::uint32_t rank = ranks[from_relay ? edge.to : edge.from];
+      const Route route = from_relay ? router.from_switch(rank) : router.to_switch(rank);
+      scratch.add(route, edge.fraction);
+      pattern.longest_latency = std::max(pattern.longest_latency, route.latency);
+      continue;
+    }
+    if (spreader.absorb(shape.group, edge)) {
+      const Route route = router.route(ranks[edge.from], ranks[edge.to]);
+      pattern.longest_latency = std::max(pattern.longest_latency, route.latency);
+      continue;
+    }
+    const PathInfo path = router.add_route(scratch, ranks[edge.from], ranks[edge.to],
+                                           edge.fraction, edge.channel);
+    pattern.longest_latency = std::max(pattern.longest_latency, path.latency);
+    if (shape.group.domain[edge.from] == shape.group.domain[edge.to]) {
+      ++domain_peers[edge.from];
+    } else {
+      ++network_peers[edge.from];
+      ++network_edges;
+      network_latency += static_cast<double>(path.latency.count());
+    }
+  }
+  spreader.release(router, scratch);
+  pattern.payload = scratch.take();
+  std::erase_if(pattern.payload, [](const Hop& hop) { return hop.share <= 0; });
+
+  pattern.domain_messages = *std::ranges::max_element(domain_peers);
+  pattern.network_messages = *std::ranges::max_element(network_peers);
+  if (network_edges > 0) {
+    pattern.mean_network_latency = Duration{
+        static_cast<Duration::rep>(network_latency / static_cast<double>(network_edges))};
+  }
+  return pattern;
+}
+
+}  // namespace flyover

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "flyover/collective/algorithms.hpp"
+#include "flyover/routing/router.hpp"
+#include "flyover/topology/topology.hpp"
+
+namespace flyover {
+
+// What one algorithm does on one group, whatever the size and the protocol.
+struct Pattern {
+  std::vector<Hop> payload;  // Payload bytes on each link per byte of the call.
+  std::uint32_t steps = 0;   // As in Summary.
+  std::uint32_t domain_hops = 0;
+  std::uint32_t network_hops = 0;
+  Duration longest_latency{};         // Of the wires of any edge.
+  Duration mean_network_latency{};    // Of the edges between domains.
+  std::uint32_t domain_messages = 0;  // Most peers that a rank sends to in its domain,
+  std::uint32_t network_messages = 0;  // and outside.
+};
+
+struct PatternOptions {
+  // Rings use all pairs of a fully meshed domain evenly (RCCL finds n - 1 rings through it) and not
+  // just the links between neighbours.
+  bool mesh_rings = false;
+};
+
+[[nodiscard]] Pattern trace_pattern(const Topology& topology, const Router& router, LoadMap& scratch,
+                                    std::span<const std::uint32_t> ranks,
+                                    const CollectiveShape& shape, const Algorithm& algorithm,
+                                    const PatternOptions& options);
+
+// Every member of `ranks` has a link of its own to every other one.
+[[nodiscard]] bool fully_meshed(const Topology& topology, const Router& router,
+                                std::span<const std::uint32_t> ranks);
+
+}  // namespace flyover

@@ -1,0 +1,160 @@
+#include "flyover/io/result_writer.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "flyover/base/version.hpp"
+
+namespace flyover::io {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json collective_json(const CollectiveStats& c) {
+  ordered_json out = {{"op", c.op},
+                      {"group", c.group},
+                      {"ranks", c.ranks},
+                      {"bytes", c.bytes.count()},
+                      {"count", c.count},
+                      {"time_us", to_microseconds(c.mean)},
+                      {"longest_us", to_microseconds(c.longest)},
+                      {"alone_us", to_microseconds(c.alone)},
+                      {"wait_us", to_microseconds(c.mean_wait)},
+                      {"algbw_GBps", c.algbw_GBps},
+                      {"busbw_GBps", c.busbw_GBps},
+                      {"algorithm", to_string(c.algorithm)},
+                      {"protocol", to_string(c.protocol)},
+                      {"channels", c.channels},
+                      {"bottleneck", c.bottleneck},
+                      {"alternatives", ordered_json::array()}};
+  for (const AlternativeTime& a : c.alternatives) {
+    out["alternatives"].push_back({{"algorithm", to_string(a.algorithm)},
+                                   {"protocol", to_string(a.protocol)},
+                                   {"channels", a.channels},
+                                   {"time_us", to_microseconds(a.time)}});
+  }
+  return out;
+}
+
+ordered_json resource_json(const ResourceClassStats& c) {
+  const bool in_bytes = c.name != "sm";
+  return {{"class", c.name},
+          {"count", c.count},
+          {in_bytes ? "capacity_GBps" : "capacity_sms", in_bytes ? c.capacity * 1e-9 : c.capacity},
+          {in_bytes ? "bytes" : "sm_seconds", c.amount},
+          {"mean_utilisation", c.mean_utilisation},
+          {"peak_utilisation", c.peak_utilisation},
+          {"busiest", c.busiest},
+          {"busiest_utilisation", c.busiest_utilisation}};
+}
+
+// RFC 4180: a field with a comma, a quote or a line break is quoted, and quotes are doubled.
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + '"';
+}
+
+}  // namespace
+
+std::string result_json(const Result& result) {
+  ordered_json out = {{"format", "flyover-result-1"}, {"flyover", version()}};
+  out["inputs"] = ordered_json::array();
+  for (const InputDigest& input : result.inputs) {
+    out["inputs"].push_back({{"role", input.role},
+                             {"name", input.name},
+                             {"digest", input.digest},
+                             {"overrides", input.overrides}});
+  }
+  out["ranks"] = result.ranks;
+  out["operations"] = result.operations;
+  out["events"] = result.events;
+  out["time_us"] = to_microseconds(result.time);
+  const Breakdown& b = result.breakdown;
+  out["breakdown"] = {{"compute_us", b.compute_us},
+                      {"exposed_us", ordered_json(b.exposed_us)},
+                      {"startup_us", b.startup_us},
+                      {"bubble_us", b.bubble_us},
+                      {"idle_us", b.idle_us}};
+  out["collectives"] = ordered_json::array();
+  for (const CollectiveStats& c : result.collectives) {
+    out["collectives"].push_back(collective_json(c));
+  }
+  out["links"] = ordered_json::array();
+  for (const ResourceClassStats& c : result.links) out["links"].push_back(resource_json(c));
+  out["bottleneck"] = result.bottleneck;
+  out["sensitivity"] = ordered_json::array();
+  for (const Sensitivity& s : result.sensitivity) {
+    out["sensitivity"].push_back({{"resource", s.name}, {"faster", s.faster}, {"gain", s.gain}});
+  }
+  out["warnings"] = result.warnings;
+  return out.dump(2) + '\n';
+}
+
+std::string result_csv(const Result& result) {
+  std::string out =
+      "op,group,ranks,bytes,count,time_us,longest_us,alone_us,wait_us,algbw_GBps,busbw_GBps,"
+      "algorithm,protocol,channels,bottleneck\n";
+  for (const CollectiveStats& c : result.collectives) {
+    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", csv_field(c.op),
+                       csv_field(c.group), c.ranks, c.bytes.count(), c.count,
+                       to_microseconds(c.mean), to_microseconds(c.longest),
+                       to_microseconds(c.alone), to_microseconds(c.mean_wait), c.algbw_GBps,
+                       c.busbw_GBps, to_string(c.algorithm), to_string(c.protocol), c.channels,
+                       csv_field(c.bottleneck));
+  }
+  return out;
+}
+
+// Times are microseconds with picosecond digits, written as decimal text so that they are exact.
+std::string timeline_json(const Trace& trace, const Result& result) {
+  const auto exact_us = [](std::int64_t ps) {
+    return fmt::format("{}.{:06}", ps / 1'000'000, ps % 1'000'000);
+  };
+  const auto text = [](const std::string& s) { return ordered_json(s).dump(); };
+
+  // One process per rank and one for links; a track is a thread of its process.
+  std::vector<std::uint32_t> process(trace.tracks.size());
+  std::string events;
+  std::uint32_t processes = 0;
+  for (std::size_t t = 0; t < trace.tracks.size(); ++t) {
+    const Track& track = trace.tracks[t];
+    if (t == 0 || track.process != trace.tracks[t - 1].process) {
+      ++processes;
+      events += fmt::format(
+          "{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{0},\"args\":{{\"name\":{1}}}}},\n"
+          "{{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":{0},\"args\":{{\"sort_index\":{0}}}}},\n",
+          processes, text(track.process));
+    }
+    process[t] = processes;
+    events += fmt::format(
+        "{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{},\"tid\":{},\"args\":{{\"name\":{}}}}},\n",
+        processes, t, text(track.name));
+  }
+  for (const Slice& slice : trace.slices) {
+    const std::int64_t begin = slice.begin.time_since_epoch().count();
+    const std::int64_t duration = (slice.end - slice.begin).count();
+    events += fmt::format(
+        "{{\"ph\":\"X\",\"name\":{},\"cat\":{},\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{}", text(slice.name),
+        text(slice.category), process[slice.track], slice.track, exact_us(begin), exact_us(duration));
+    if (!slice.detail.empty()) {
+      events += fmt::format(",\"args\":{{\"detail\":{}}}", text(slice.detail));
+    } else if (slice.category == "load") {
+      events += fmt::format(",\"args\":{{\"share\":{}}}", slice.value);
+    }
+    events += "},\n";
+  }
+  if (!events.empty()) events.erase(events.size() - 2);  // The last comma.
+
+  ordered_json other = {{"format", "flyover-timeline-1"},
+                        {"flyover", version()},
+                        {"time_us", to_microseconds(result.time)},
+                        {"notes", trace.notes}};
+  for (const InputDigest& input : result.inputs) other[input.role] = input.name + ' ' + input.digest;
+  return fmt::format("{{\"displayTimeUnit\":\"ns\",\"otherData\":{},\"traceEvents\":[\n{}\n]}}\n",
+                     other.dump(), events);
+}
+
+}  // namespace flyover::io

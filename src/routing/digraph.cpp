@@ -1,0 +1,36 @@
+#include "digraph.hpp"
+
+#include <utility>
+
+namespace flyover::routing {
+
+Digraph::Digraph(std::span<const Arc> arcs, std::vector<char> transit)
+    : transit_(std::move(transit)),
+      out_(arcs.size()),
+      out_begin_(transit_.size() + 1, 0),
+      before_begin_(transit_.size() + 1, 0) {
+  for (const Arc& arc : arcs) ++out_begin_[arc.from + 1];
+  for (std::uint32_t v = 0; v < size(); ++v) out_begin_[v + 1] += out_begin_[v];
+  std::vector<std::uint32_t> next(out_begin_.begin(), out_begin_.end() - 1);
+  for (const Arc& arc : arcs) out_[next[arc.from]++] = arc;
+
+  // Walking the sorted arcs meets the cables from one vertex to another close together; the last
+  // predecessor noted for each target tells the repeats.
+  std::vector<std::uint32_t> last(size(), none);
+  for (const Arc& arc : out_) {
+    if (last[arc.to] == arc.from) continue;
+    last[arc.to] = arc.from;
+    ++before_begin_[arc.to + 1];
+  }
+  for (std::uint32_t v = 0; v < size(); ++v) before_begin_[v + 1] += before_begin_[v];
+  before_.resize(before_begin_[size()]);
+  next.assign(before_begin_.begin(), before_begin_.end() - 1);
+  last.assign(size(), none);
+  for (const Arc& arc : out_) {
+    if (last[arc.to] == arc.from) continue;
+    last[arc.to] = arc.from;
+    before_[next[arc.to]++] = arc.from;
+  }
+}
+
+}  // namespace flyover::routing

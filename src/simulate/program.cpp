@@ -1,0 +1,131 @@
+#include "simulate/program.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "flyover/base/error.hpp"
+#include "flyover/base/quantity.hpp"
+
+namespace flyover {
+
+CompiledProgram compile(const Program& program, std::size_t families) {
+  CompiledProgram out;
+  const std::size_t n = program.ops.size();
+  out.stream.resize(n);
+  out.calls.resize(families);
+  out.call_of.assign(n, absent);
+
+  struct Edge {
+    std::uint32_t from, to;
+  };
+  std::vector<Edge> edges;
+  std::vector<std::uint32_t> last_on_stream;
+  for (std::uint32_t op = 0; op < n; ++op) {
+    const Operation& operation = program.ops[op];
+    for (const std::uint32_t before : operation.after) edges.push_back({before, op});
+
+    const auto known = std::ranges::find(out.streams, operation.stream);
+    out.stream[op] = static_cast<std::uint32_t>(known - out.streams.begin());
+    if (known == out.streams.end()) {
+      out.streams.push_back(operation.stream);
+      last_on_stream.push_back(absent);
+    }
+    std::uint32_t& last = last_on_stream[out.stream[op]];
+    if (last != absent) edges.push_back({last, op});
+    last = op;
+
+    if (operation.kind == OpKind::Collective) {
+      auto& calls = out.calls[operation.group];
+      out.call_of[op] = static_cast<std::uint32_t>(calls.size());
+      calls.push_back(op);
+    }
+  }
+  // An operation may name the one before it on its stream: one wait, not two.
+  std::ranges::sort(edges, [](const Edge& a, const Edge& b) {
+    return a.from != b.from ? a.from < b.from : a.to < b.to;
+  });
+  const auto repeated = std::ranges::unique(
+      edges, [](const Edge& a, const Edge& b) { return a.from == b.from && a.to == b.to; });
+  edges.erase(repeated.begin(), repeated.end());
+
+  out.waits.assign(n, 0);
+  out.successor_begin.assign(n + 1, 0);
+  for (const Edge& edge : edges) {
+    ++out.waits[edge.to];
+    ++out.successor_begin[edge.from + 1];
+    out.successor.push_back(edge.to);
+  }
+  for (std::size_t i = 0; i < n; ++i) out.successor_begin[i + 1] += out.successor_begin[i];
+  return out;
+}
+
+Ranks::Ranks(const Workload& workload, const std::vector<CompiledProgram>& programs) {
+  program_.assign(workload.ranks, absent);
+  for (std::uint32_t p = 0; p < workload.programs.size(); ++p) {
+    for (const std::uint32_t rank : workload.programs[p].ranks) program_[rank] = p;
+  }
+  first_.push_back(0);
+  for (const std::uint32_t p : program_) {
+    first_.push_back(first_.back() + (p == absent ? 0 : workload.programs[p].ops.size()));
+  }
+
+  for (std::uint32_t f = 0; f < workload.groups.size(); ++f) {
+    const auto& groups = workload.groups[f].groups;
+    group_.emplace_back(workload.ranks, absent);
+    call_begin_.emplace_back();
+    for (std::uint32_t g = 0; g < groups.size(); ++g) {
+      call_begin_[f].push_back(calls());
+      // A member that calls less often is found missing when the others wait for it.
+      std::size_t most = 0;
+      for (const std::uint32_t rank : groups[g]) {
+        group_[f][rank] = g;
+        if (program_[rank] != absent) most = std::max(most, programs[program_[rank]].calls[f].size());
+      }
+      for (std::uint32_t k = 0; k < most; ++k) sites_.push_back({f, g, k});
+    }
+  }
+}
+
+std::uint32_t Ranks::rank_of(std::uint64_t instance) const {
+  const auto next = std::ranges::upper_bound(first_, instance);
+  return static_cast<std::uint32_t>(next - first_.begin()) - 1;
+}
+
+void check_calls_agree(const Workload& workload, const std::vector<CompiledProgram>& programs,
+                       const Ranks& ranks) {
+  const auto describe = [&](std::uint32_t rank, const Operation& op) {
+    return fmt::format("rank {} ({} \"{}\") calls {} of {}{}", rank,
+                       workload.programs[ranks.program(rank)].name, op.id,
+                       to_string(op.collective), to_string(op.bytes),
+                       op.root == 0 ? "" : fmt::format(" with root {}", op.root));
+  };
+  for (std::uint32_t f = 0; f < workload.groups.size(); ++f) {
+    for (const auto& group : workload.groups[f].groups) {
+      std::uint32_t model = absent;  // The first member with a program.
+      std::uint32_t compared = absent;
+      for (const std::uint32_t rank : group) {
+        const std::uint32_t p = ranks.program(rank);
+        if (p == absent) continue;
+        if (model == absent) model = rank;
+        if (p == ranks.program(model) || p == compared) continue;
+        compared = p;
+        const auto& ours = programs[ranks.program(model)].calls[f];
+        const auto& theirs = programs[p].calls[f];
+        for (std::size_t k = 0; k < std::min(ours.size(), theirs.size()); ++k) {
+          const Operation& a = workload.programs[ranks.program(model)].ops[ours[k]];
+          const Operation& b = workload.programs[p].ops[theirs[k]];
+          if (a.collective == b.collective && a.bytes == b.bytes && a.root == b.root &&
+              a.dtype == b.dtype) {
+            continue;
+          }
+          throw InputError(fmt::format(
+              "members of group \"{}\" disagree on its collective number {}: {}, but {}",
+              workload.groups[f].name, k + 1, describe(model, a), describe(rank, b)));
+        }
+      }
+    }
+  }
+}
+
+}  // namespace flyover

@@ -1,0 +1,87 @@
+#include "simulate/resources.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace flyover {
+
+std::string class_name(std::size_t resource_class) {
+  if (resource_class == sm_class) return "sm";
+  if (resource_class == hbm_class) return "hbm";
+  return std::string(to_string(static_cast<LinkKind>(resource_class)));
+}
+
+ClusterResources::ClusterResources(FluidSystem& fluid, const Topology& topology,
+                                   const std::map<std::string, double>& scale)
+    : fluid_(fluid),
+      topology_(topology),
+      links_(static_cast<std::uint32_t>(topology.links.size())),
+      ranks_(static_cast<std::uint32_t>(topology.gpus.size())) {
+  std::array<double, resource_classes> factor{};
+  for (std::size_t c = 0; c < resource_classes; ++c) {
+    const auto found = scale.find(class_name(c));
+    factor[c] = found == scale.end() ? 1.0 : found->second;
+  }
+  const auto add = [&](std::size_t c, double capacity, bool in_service) {
+    fluid.add_resource(capacity * factor[c]);
+    if (in_service) capacity_[c] += capacity * factor[c];
+  };
+  for (const Link& link : topology.links) {
+    add(static_cast<std::size_t>(link.kind), link.bandwidth.per_second(), link.up);
+  }
+  for (std::uint32_t r = 0; r < ranks_; ++r) add(sm_class, topology.gpu_model(r).sms, true);
+  for (std::uint32_t r = 0; r < ranks_; ++r) {
+    add(hbm_class, topology.gpu_model(r).memory_bandwidth.per_second(), true);
+  }
+}
+
+std::size_t ClusterResources::class_of(ResourceId r) const {
+  const auto i = static_cast<std::uint32_t>(r);
+  if (i < links_) return static_cast<std::size_t>(topology_.links[LinkId{i}].kind);
+  return i < links_ + ranks_ ? sm_class : hbm_class;
+}
+
+std::vector<ResourceClassStats> ClusterResources::statistics(Duration time) const {
+  std::vector<ResourceClassStats> all(resource_classes);
+  std::vector<ResourceId> busiest(resource_classes);
+  std::vector<double> most(resource_classes, -1.0);
+  for (std::uint32_t i = 0; i < fluid_.resources(); ++i) {
+    const ResourceId r{i};
+    const std::size_t c = class_of(r);
+    ResourceClassStats& stats = all[c];
+    const ResourceUse& use = fluid_.use(r);
+    ++stats.count;
+    stats.amount += use.amount;
+    stats.peak_utilisation = std::max(stats.peak_utilisation, use.peak);
+    const double share = use.amount / fluid_.capacity(r);
+    if (share > most[c]) {
+      most[c] = share;
+      busiest[c] = r;
+    }
+  }
+  const double seconds = to_seconds(time);
+  std::vector<ResourceClassStats> present;
+  for (std::size_t c = 0; c < resource_classes; ++c) {
+    ResourceClassStats& stats = all[c];
+    if (stats.count == 0) continue;
+    stats.name = class_name(c);
+    stats.capacity = capacity_[c];
+    if (seconds > 0 && stats.capacity > 0) {
+      stats.mean_utilisation = stats.amount / (stats.capacity * seconds);
+      stats.busiest_utilisation = most[c] / seconds;
+    }
+    const auto i = static_cast<std::uint32_t>(busiest[c]);
+    if (i < links_) {
+      const Link& link = topology_.links[LinkId{i}];
+      stats.busiest = fmt::format("{} -> {}", vertex_name(topology_, link.from),
+                                  vertex_name(topology_, link.to));
+    } else {
+      stats.busiest = vertex_name(topology_, topology_.gpus[(i - links_) % ranks_]);
+    }
+    present.push_back(std::move(stats));
+  }
+  return present;
+}
+
+}  // namespace flyover

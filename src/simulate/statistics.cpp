@@ -1,0 +1,112 @@
+#include "simulate/statistics.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace flyover {
+
+CallStatistics::Sums& CallStatistics::sums(const std::string& family, const std::string& op,
+                                           std::uint32_t ranks, Bytes bytes,
+                                           const CollectivePlan& plan) {
+  Sums& s = by_kind_[{family, op, bytes.count(), ranks, plan.algorithm, plan.protocol, plan.channels}];
+  if (s.stats.count++ == 0) {
+    s.stats.op = op;
+    s.stats.group = family;
+    s.stats.ranks = ranks;
+    s.stats.bytes = bytes;
+    s.stats.alone = plan.alone;
+    s.stats.algorithm = plan.algorithm;
+    s.stats.protocol = plan.protocol;
+    s.stats.channels = plan.channels;
+    s.stats.bottleneck = plan.bottleneck;
+  }
+  return s;
+}
+
+void CallStatistics::add_call(const Operation& op, const GroupFamily& family, std::uint32_t group,
+                              const Choice& choice, Duration taken, Duration waited) {
+  const auto ranks = static_cast<std::uint32_t>(family.groups[group].size());
+  Sums& s = sums(family.name, std::string(to_string(op.collective)), ranks, op.bytes, choice.plan);
+  s.factor = bus_factor(op.collective, ranks);
+  s.taken += to_seconds(taken);
+  s.waited += to_seconds(waited);
+  s.stats.longest = std::max(s.stats.longest, taken);
+  if (s.stats.count == 1) {
+    for (const CollectivePlan& other : choice.alternatives) {
+      s.stats.alternatives.push_back({other.algorithm, other.protocol, other.channels, other.alone});
+    }
+  }
+}
+
+void CallStatistics::add_message(Bytes bytes, const CollectivePlan& plan, Duration taken) {
+  Sums& s = sums("", "send", 2, bytes, plan);
+  s.taken += to_seconds(taken);
+  s.stats.longest = std::max(s.stats.longest, taken);
+}
+
+std::vector<CollectiveStats> CallStatistics::take() {
+  std::vector<CollectiveStats> out;
+  for (auto& [key, s] : by_kind_) {
+    const double calls = static_cast<double>(s.stats.count);
+    s.stats.mean = from_seconds(s.taken / calls);
+    s.stats.mean_wait = from_seconds(s.waited / calls);
+    if (s.taken > 0) {
+      s.stats.algbw_GBps = static_cast<double>(s.stats.bytes.count()) / (s.taken / calls) * 1e-9;
+      s.stats.busbw_GBps = s.stats.algbw_GBps * s.factor;
+    }
+    out.push_back(std::move(s.stats));
+  }
+  by_kind_.clear();
+  return out;
+}
+
+std::string describe_bottleneck(const Result& result) {
+  const double total = to_microseconds(result.time);
+  if (total == 0) return "nothing took time";
+  const auto percent = [&](double us) { return 100 * us / total; };
+
+  const Breakdown& b = result.breakdown;
+  std::string family;
+  double exposed = 0;
+  for (const auto& [name, us] : b.exposed_us) {
+    if (us > exposed) {
+      family = name;
+      exposed = us;
+    }
+  }
+  const double most = std::max({b.compute_us, exposed, b.startup_us, b.bubble_us, b.idle_us});
+  if (most == b.compute_us) {
+    return fmt::format("compute takes {:.1f} % of the run", percent(b.compute_us));
+  }
+  if (most == exposed) {
+    // Of the family's collectives the one that took longest in all.
+    const CollectiveStats* longest = nullptr;
+    const auto in_all = [](const CollectiveStats& c) {
+      return to_seconds(c.mean) * static_cast<double>(c.count);
+    };
+    for (const CollectiveStats& c : result.collectives) {
+      const bool ours = c.group == family || (family == "p2p" && c.group.empty());
+      if (ours && (longest == nullptr || in_all(c) > in_all(*longest))) longest = &c;
+    }
+    std::string text = fmt::format("exposed communication of \"{}\" takes {:.1f} % of the run",
+                                   family, percent(exposed));
+    if (longest != nullptr) {
+      text += fmt::format("; its {} ({}, {}) is limited by {}", longest->op,
+                          to_string(longest->algorithm), to_string(longest->protocol),
+                          longest->bottleneck);
+    }
+    return text;
+  }
+  if (most == b.startup_us) {
+    return fmt::format("start-up latency of communication takes {:.1f} % of the run",
+                       percent(b.startup_us));
+  }
+  if (most == b.bubble_us) {
+    return fmt::format("waiting for the peers of sends and receives takes {:.1f} % of the run",
+                       percent(b.bubble_us));
+  }
+  return fmt::format("ranks are idle for {:.1f} % of the run, waiting for others", percent(b.idle_us));
+}
+
+}  // namespace flyover

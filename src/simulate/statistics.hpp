@@ -1,0 +1,44 @@
+#pragma once
+
+// Collectives and messages of a run, counted by kind.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "flyover/cost/cost_model.hpp"
+#include "flyover/simulate/result.hpp"
+#include "flyover/workload/operation_graph.hpp"
+
+namespace flyover {
+
+class CallStatistics {
+ public:
+  void add_call(const Operation& op, const GroupFamily& family, std::uint32_t group,
+                const Choice& choice, Duration taken, Duration waited);
+  void add_message(Bytes bytes, const CollectivePlan& plan, Duration taken);
+
+  // In the order of family, collective, size.
+  [[nodiscard]] std::vector<CollectiveStats> take();
+
+ private:
+  using Key = std::tuple<std::string, std::string, std::int64_t, std::uint32_t, AlgorithmId, Protocol,
+                         std::uint32_t>;
+  struct Sums {
+    CollectiveStats stats;
+    double taken = 0;
+    double waited = 0;
+    double factor = 1;  // busbw / algbw
+  };
+  Sums& sums(const std::string& family, const std::string& op, std::uint32_t ranks, Bytes bytes,
+             const CollectivePlan& plan);
+
+  std::map<Key, Sums> by_kind_;
+};
+
+// One sentence: what takes most of the run, and what limits that.
+[[nodiscard]] std::string describe_bottleneck(const Result& result);
+
+}  // namespace flyover

@@ -1,0 +1,46 @@
+#pragma once
+
+// Collects the slices of a timeline while a replay runs.
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "flyover/topology/topology.hpp"
+#include "flyover/trace/record.hpp"
+#include "simulate/plans.hpp"
+#include "simulate/program.hpp"
+
+namespace flyover {
+
+class Timeline {
+ public:
+  // Records the first `limit` ranks and the first rank of every program.
+  Timeline(const Topology& topology, const Workload& workload,
+           const std::vector<CompiledProgram>& programs, const Ranks& ranks, std::uint32_t limit,
+           const ClusterResources& resources);
+
+  [[nodiscard]] bool records(std::uint32_t rank) const { return first_track_[rank] != absent; }
+  void slice(std::uint32_t rank, std::uint32_t stream, Time begin, Time end, std::string name,
+             std::string category, std::string detail = {});
+  // A stream that loads links changed its rate.
+  void load(const std::vector<ClassLoad>& classes, double by, Time now);
+
+  [[nodiscard]] Trace finish(Time end);
+
+ private:
+  struct ClassState {
+    double used = 0;
+    double capacity = 0;
+    Time since;
+    std::uint32_t track = absent;
+  };
+  void close(ClassState& state, Time now);
+
+  Trace trace_;
+  std::vector<std::uint32_t> first_track_;  // By rank; its streams' tracks follow each other.
+  std::array<ClassState, link_classes> classes_;
+};
+
+}  // namespace flyover

@@ -1,0 +1,11 @@
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+
+# One ctest per file; each holds the tests of one question.
+foreach(name usage output bad_input bench topo run compare list)
+  add_test(NAME "cli: ${name}"
+    COMMAND Python3::Interpreter -m unittest -q ${name}_test
+    WORKING_DIRECTORY ${CMAKE_CURRENT_LIST_DIR})
+  set_tests_properties("cli: ${name}" PROPERTIES
+    TIMEOUT 300
+    ENVIRONMENT "FLYOVER=$<TARGET_FILE:flyover_cli>;PYTHONDONTWRITEBYTECODE=1")
+endforeach()

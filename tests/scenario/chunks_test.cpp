@@ -1,0 +1,119 @@
+// The stream of a collective against its schedule, replayed message by message.
+//
+// A stream moves at the pace of its most loaded link from the first byte to the last; messages wait for
+// each other. So the schedule is never faster than the stream without its start-up, and slower at most
+// by the fill of its pipeline: `slack` states by how much, for the block counts that schedules use.
+
+#include <catch2/catch.hpp>
+
+#include "flyover/collective/algorithms.hpp"
+#include "flyover/simulate/chunk_replay.hpp"
+#include "support/cluster.hpp"
+#include "support/clusters.hpp"
+
+using namespace flyover;
+using namespace flyover::literals;
+using test::Cluster;
+using test::crossbar;
+using test::library;
+using test::rails;
+
+namespace {
+
+struct Case {
+  CollectiveOp op;
+  AlgorithmId algorithm;
+  double slack;
+};
+
+std::vector<std::uint32_t> first_ranks(std::uint32_t n) {
+  std::vector<std::uint32_t> ranks(n);
+  for (std::uint32_t i = 0; i < n; ++i) ranks[i] = i;
+  return ranks;
+}
+
+CollectivePlan plan_of(const Cluster& c, const Case& which, Bytes bytes) {
+  const Choice choice = c.cost.choose({which.op, bytes, "", first_ranks(static_cast<std::uint32_t>(
+                                                               c.topology.gpus.size())), 0});
+  REQUIRE(choice.plan.algorithm == which.algorithm);
+  return choice.plan;
+}
+
+ChunkReplay chunks_of(const Cluster& c, const Case& which, const CollectivePlan& plan, Bytes bytes) {
+  const auto ranks = first_ranks(static_cast<std::uint32_t>(c.topology.gpus.size()));
+  const Algorithm* algorithm = find_algorithm(which.op, which.algorithm);
+  REQUIRE(algorithm != nullptr);
+  const CollectiveShape shape{.op = which.op,
+                              .group = c.cost.shape(ranks),
+                              .channels = plan.channels,
+                              .root = 0,
+                              .in_switch_reduction = c.router.has_in_switch_reduction(0)};
+  return replay_chunks(c.topology, c.router, algorithm->schedule(shape, bytes), ranks);
+}
+
+}  // namespace
+
+TEST_CASE("a ring's stream takes exactly the time of its messages", "[scenario][chunks]") {
+  const auto op = GENERATE(CollectiveOp::AllReduce, CollectiveOp::AllGather, CollectiveOp::ReduceScatter);
+  const auto n = GENERATE(2U, 5U, 8U, 32U);
+  const Bytes bytes{std::int64_t{n} * 1'000'000};
+  const Cluster c(crossbar(n, 100_GBps, 1us), library("ideal", {{"NCCL_ALGO", "Ring"}}));
+  const Case ring{op, AlgorithmId::Ring, 1};
+  const CollectivePlan plan = plan_of(c, ring, bytes);
+  const ChunkReplay chunks = chunks_of(c, ring, plan, bytes);
+  CHECK(to_seconds(chunks.time) == Approx(to_seconds(plan.alone)).epsilon(1e-7));
+}
+
+TEST_CASE("streams move the same bytes over the same links as messages, in a time within the bound",
+          "[scenario][chunks]") {
+  const auto which = GENERATE(
+      Case{CollectiveOp::AllReduce, AlgorithmId::Ring, 1.25},
+      Case{CollectiveOp::AllReduce, AlgorithmId::Tree, 2.5},
+      Case{CollectiveOp::AllReduce, AlgorithmId::RecursiveDoubling, 2.0},
+      Case{CollectiveOp::AllGather, AlgorithmId::Ring, 1.25},
+      Case{CollectiveOp::AllGather, AlgorithmId::Pat, 3.0},
+      Case{CollectiveOp::ReduceScatter, AlgorithmId::Ring, 1.25},
+      Case{CollectiveOp::ReduceScatter, AlgorithmId::Pat, 3.0},
+      Case{CollectiveOp::AllToAll, AlgorithmId::Direct, 1.1},
+      Case{CollectiveOp::AllToAll, AlgorithmId::Pairwise, 2.0},
+      Case{CollectiveOp::AllToAll, AlgorithmId::Hierarchical, 2.5},
+      Case{CollectiveOp::Broadcast, AlgorithmId::Ring, 3.5},
+      Case{CollectiveOp::Broadcast, AlgorithmId::Tree, 2.5},
+      Case{CollectiveOp::Reduce, AlgorithmId::Ring, 3.5},
+      Case{CollectiveOp::Reduce, AlgorithmId::Tree, 2.5},
+      Case{CollectiveOp::Scatter, AlgorithmId::Direct, 1.1},
+      Case{CollectiveOp::Gather, AlgorithmId::Direct, 1.1},
+      Case{CollectiveOp::SendRecv, AlgorithmId::Direct, 1.1});
+  const auto nodes = GENERATE(1U, 2U, 4U);
+  CAPTURE(to_string(which.op), to_string(which.algorithm), nodes);
+  const Cluster c(nodes == 1 ? crossbar(8, 400_GBps, 0ps) : rails(nodes, 400_GBps, 50_GBps, 0ps, 0ps),
+                  library("ideal", {{"NCCL_ALGO", std::string(to_string(which.algorithm))}}));
+  const Bytes bytes{std::int64_t{nodes} * 8 * 8 * 64 * 10'000};
+  const CollectivePlan plan = plan_of(c, which, bytes);
+  const ChunkReplay chunks = chunks_of(c, which, plan, bytes);
+
+  std::vector<double> expected(c.topology.links.size(), 0.0);
+  for (const Hop& hop : *plan.loads) {
+    expected[index(hop.link)] = hop.share * static_cast<double>(bytes.count());
+  }
+  for (std::size_t link = 0; link < expected.size(); ++link) {
+    REQUIRE(chunks.link_bytes[link] == Approx(expected[link]).epsilon(1e-6).margin(1));
+  }
+  const double ratio = to_seconds(chunks.time) / to_seconds(plan.alone);
+  CAPTURE(ratio);
+  CHECK(ratio >= 1 - 1e-6);
+  CHECK(ratio <= which.slack);
+}
+
+TEST_CASE("NVLS messages go up and down once, its stream does both at once", "[scenario][chunks]") {
+  const auto op = GENERATE(CollectiveOp::AllReduce, CollectiveOp::AllGather, CollectiveOp::ReduceScatter);
+  const Cluster c(crossbar(8, 400_GBps, 0ps, true), library("ideal", {{"NCCL_ALGO", "NVLS"}}));
+  const Case nvls{op, AlgorithmId::Nvls, 2.5};
+  const Bytes bytes{64'000'000};
+  const CollectivePlan plan = plan_of(c, nvls, bytes);
+  const ChunkReplay chunks = chunks_of(c, nvls, plan, bytes);
+  const double ratio = to_seconds(chunks.time) / to_seconds(plan.alone);
+  CAPTURE(to_string(op), ratio);
+  CHECK(ratio >= 1 - 1e-6);
+  CHECK(ratio <= nvls.slack);
+}

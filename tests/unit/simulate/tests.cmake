@@ -1,0 +1,3 @@
+flyover_test(simulate
+  ${CMAKE_CURRENT_LIST_DIR}/ledger_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/program_test.cpp)
