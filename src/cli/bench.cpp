@@ -1,6 +1,9 @@
-#include <cmath>
+#include <algorithm>
 #include <array>
+#include <cmath>
+#include <numeric>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -10,11 +13,10 @@
 
 #include "cli/command.hpp"
 #include "cli/inputs.hpp"
-#include "cli/table.hpp"
 #include "flyover/base/error.hpp"
 #include "flyover/base/quantity.hpp"
-#include "flyover/base/text.hpp"
-#include "flyover/cost/cost_model.hpp"
+#include "flyover/base/version.hpp"
+#include "flyover/report/table.hpp"
 
 namespace flyover::cli {
 
@@ -41,8 +43,6 @@ struct Row {
   double algbw = 0;  // GB/s
   double busbw = 0;
 };
-
-double microseconds(Duration duration) { return static_cast<double>(duration.count()) / 1e6; }
 
 // Four significant digits up to a thousand, as nccl-tests does.
 std::string four_digits(double value) {
@@ -76,9 +76,7 @@ std::int64_t elements(CollectiveOp op, Bytes bytes, std::int64_t ranks, const Da
 CollectiveOp read_collective(const std::string& name) {
   if (const auto op = collective_op(name)) return *op;
   const auto names = collective_op_names();
-  const std::string hint = did_you_mean(name, names);
-  throw InputError(fmt::format("flyover bench: no collective \"{}\"{} There are {}", name,
-                               hint.empty() ? "." : hint, fmt::join(names, ", ")));
+  throw unknown_name("flyover bench: no collective", name, {names.begin(), names.end()});
 }
 
 const DataType& read_data_type(const std::string& name) {
@@ -87,9 +85,7 @@ const DataType& read_data_type(const std::string& name) {
     if (name == type.name || name == type.short_name) return type;
     names.emplace_back(type.name);
   }
-  const std::string hint = did_you_mean(name, names);
-  throw InputError(fmt::format("--dtype: no data type \"{}\"{} There are {}", name,
-                               hint.empty() ? "." : hint, fmt::join(names, ", ")));
+  throw unknown_name("--dtype: no data type", name, names);
 }
 
 Bytes read_size(std::string_view option, const std::string& text) {
@@ -102,71 +98,195 @@ Bytes read_size(std::string_view option, const std::string& text) {
   }
 }
 
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+nlohmann::ordered_json plan_json(const CollectivePlan& plan) {
+  return {{"algorithm", to_string(plan.algorithm)},
+          {"protocol", to_string(plan.protocol)},
+          {"channels", plan.channels},
+          {"time_us", to_microseconds(plan.alone)},
+          {"bottleneck", plan.bottleneck}};
+}
+
 class Bench final : public Command {
  public:
   void add_options(CLI::App& app) override {
-    app.add_option("collective", collective_, "all_reduce, all_gather, alltoall_perf, ...")
+    app.add_option("collective", collective_, "all_reduce, all_gather_perf, alltoall, ...")
         ->required()
         ->type_name("COLLECTIVE");
-    inputs_.add_topology(app);
-    inputs_.add_library(app);
-    inputs_.add_settings(app);
-    app.add_option("-b,--begin,--minbytes", first_, "Smallest size")->capture_default_str();
-    app.add_option("-e,--end,--maxbytes", last_, "Largest size")->capture_default_str();
-    auto* factor = app.add_option("-f,--factor,--stepfactor", factor_, "From size to size times this")
+    add_topology_option(app, topology_);
+    app.add_option("-b,--minbytes", first_, "Smallest size")->capture_default_str();
+    app.add_option("-e,--maxbytes", last_, "Largest size")->capture_default_str();
+    auto* factor = app.add_option("-f,--stepfactor", factor_, "Each size is this times the last")
                        ->capture_default_str();
-    app.add_option("-i,--increment,--stepbytes", step_, "From size to size plus this")
+    app.add_option("-i,--stepbytes", step_, "Each size is this more than the last")
         ->excludes(factor);
     app.add_option("-g,--gpus", gpus_, "Use the first N GPUs of the topology")->type_name("N");
-    app.add_option("-d,--dtype", dtype_, "Type of an element")->capture_default_str();
+    app.add_option("-d,--dtype", dtype_, "Type of an element, such as half or bfloat16")
+        ->capture_default_str();
     app.add_option("-r,--root", root_, "Root of broadcast, reduce, scatter and gather")
         ->capture_default_str();
-    app.add_option("--json", json_, "Write the rows, and what the alternatives would take, as JSON")
+    add_library_option(app, library_);
+    add_set_option(app, settings_);
+    app.add_option("--json", json_, "Write the rows and what the alternatives would take")
         ->type_name("FILE");
   }
 
   void run(const Terminal& terminal) override {
     OutputFiles files;
     files.claim("--json", json_);
-    const CollectiveOp op = read_collective(collective_);
-    const DataType& type = read_data_type(dtype_);
+    const Settings settings = sort_settings(settings_);
+    refuse_settings(settings.workload, "flyover bench reads no workload");
+    op_ = read_collective(collective_);
+    type_ = &read_data_type(dtype_);
     const std::vector<Bytes> sizes = message_sizes();
-    const Cluster cluster = inputs_.load_cluster();
-    CollectiveCall call;
-    call.op = op;
-    call.dtype = type.short_name;
-    call.root = root_;
-    call.ranks = ranks(cluster.topology);
+
+    const Cluster cluster(topology_, library_, settings);
+    call_.op = op_;
+    call_.dtype = type_->short_name;
+    call_.root = root_;
+    call_.ranks.resize(group_size(cluster.topology));
+    std::iota(call_.ranks.begin(), call_.ranks.end(), 0U);
 
     std::vector<Row> rows;
-    for (const Bytes size : sizes) {
-      call.bytes = size;
-      Row row{size, cluster.cost.choose(call), 0, 0};
-      const double seconds = microseconds(row.choice.plan.alone) / 1e6;
-      row.algbw = static_cast<double>(size.count()) / seconds / 1e9;
-      row.busbw = row.algbw * bus_factor(op, static_cast<std::uint32_t>(call.ranks.size()));
-      rows.push_back(std::move(row));
-    }
-
-    files.put("--json", [&](std::ostream& out) { write_json(out, cluster, call, rows); });
+    for (const Bytes size : sizes) rows.push_back(measure(cluster, size));
+    files.put("--json", [&] { return json(cluster, rows); });
     if (!terminal.quiet && !files.uses_standard_output()) {
-      print(text(terminal, cluster, call, type, rows));
+      print(text(terminal.width, cluster, rows));
     }
     files.commit();
   }
 
  private:
-  Inputs inputs_{"flyover bench"};
+  [[nodiscard]] std::vector<Bytes> message_sizes() const {
+    const std::int64_t first = read_size("-b", first_).count();
+    const std::int64_t last = read_size("-e", last_).count();
+    const std::int64_t step = step_.empty() ? 0 : read_size("-i", step_).count();
+    if (first > last) {
+      throw InputError(fmt::format("-b {} is more than -e {}", first_, last_));
+    }
+    if (factor_ < 2) throw InputError(fmt::format("-f: expected 2 or more, got {}", factor_));
+    std::vector<Bytes> sizes;
+    for (std::int64_t size = first;;) {
+      sizes.emplace_back(size);
+      if (sizes.size() > most_rows) {
+        throw InputError(fmt::format("-i {} makes more than {} sizes", step_, most_rows));
+      }
+      // Compared before the step, which could overflow.
+      const bool more = step > 0 ? size <= last - step : size <= last / factor_;
+      if (!more) return sizes;
+      size = step > 0 ? size + step : size * factor_;
+    }
+  }
+
+  [[nodiscard]] std::size_t group_size(const Topology& topology) const {
+    const auto all = static_cast<std::int64_t>(topology.gpus.size());
+    if (!gpus_) return topology.gpus.size();
+    if (*gpus_ < 1 || *gpus_ > all) {
+      throw InputError(fmt::format("--gpus: expected 1 to {}, which {} has, got {}", all,
+                                   topology_, *gpus_));
+    }
+    return static_cast<std::size_t>(*gpus_);
+  }
+
+  [[nodiscard]] Row measure(const Cluster& cluster, Bytes size) {
+    call_.bytes = size;
+    Row row{size, cluster.cost.choose(call_), 0, 0};
+    const double seconds = to_seconds(row.choice.plan.alone);
+    row.algbw = seconds > 0 ? static_cast<double>(size.count()) / seconds / 1e9 : 0;
+    row.busbw = row.algbw * bus_factor(op_, static_cast<std::uint32_t>(call_.ranks.size()));
+    return row;
+  }
+
+  [[nodiscard]] std::string json(const Cluster& cluster, const std::vector<Row>& rows) const {
+    nlohmann::ordered_json out = {{"format", "flyover-bench-1"}, {"flyover", version()}};
+    out["inputs"] = nlohmann::ordered_json::array();
+    for (const InputDigest& input : cluster.inputs) {
+      out["inputs"].push_back({{"role", input.role},
+                               {"name", input.name},
+                               {"digest", input.digest},
+                               {"overrides", input.overrides}});
+    }
+    out["collective"] = to_string(op_);
+    out["ranks"] = call_.ranks.size();
+    out["dtype"] = type_->name;
+    out["rows"] = nlohmann::ordered_json::array();
+    for (const Row& row : rows) {
+      nlohmann::ordered_json item = {{"bytes", row.bytes.count()},
+                                     {"time_us", to_microseconds(row.choice.plan.alone)},
+                                     {"algbw_GBps", row.algbw},
+                                     {"busbw_GBps", row.busbw}};
+      item.update(plan_json(row.choice.plan));
+      item["alternatives"] = nlohmann::ordered_json::array();
+      for (const CollectivePlan& plan : row.choice.alternatives) {
+        item["alternatives"].push_back(plan_json(plan));
+      }
+      out["rows"].push_back(std::move(item));
+    }
+    out["warnings"] = cluster.topology.notes;
+    return out.dump(2) + '\n';
+  }
+
+  // The head is a comment, as in nccl-tests, so that what reads its logs reads this too.
+  [[nodiscard]] std::string text(std::size_t width, const Cluster& cluster,
+                                 const std::vector<Row>& rows) const {
+    const std::string redop = reduces(op_) ? "sum" : "none";
+    const std::string root = has_root(op_) ? std::to_string(root_) : "-1";
+    const auto ranks = static_cast<std::int64_t>(call_.ranks.size());
+    TextTable table{{{"size(B)"}, {"count"}, {"type"}, {"redop"}, {"root"}, {"time(us)"},
+                     {"algbw(GB/s)"}, {"busbw(GB/s)"}, {"algorithm", true}, {"protocol", true},
+                     {"channels"}, {"limited by", true}},
+                    {}};
+    double busbw_sum = 0;
+    for (const Row& row : rows) {
+      const CollectivePlan& plan = row.choice.plan;
+      busbw_sum += row.busbw;
+      table.rows.push_back({std::to_string(row.bytes.count()),
+                            std::to_string(elements(op_, row.bytes, ranks, *type_)), type_->name,
+                            redop, root, four_digits(to_microseconds(plan.alone)),
+                            fmt::format("{:.2f}", row.algbw), fmt::format("{:.2f}", row.busbw),
+                            std::string(to_string(plan.algorithm)),
+                            std::string(to_string(plan.protocol)), std::to_string(plan.channels),
+                            plan.bottleneck});
+    }
+    std::string out = fmt::format("# flyover {}: {} over {} GPUs of {}, {} {}\n", version(),
+                                  to_string(op_), ranks, topology_, cluster.library.name,
+                                  cluster.library.version);
+    bool head = true;
+    for (const std::string& line : lines_of(render(table, width > 0 ? width - 1 : 0))) {
+      const bool comment = head || line.starts_with('(');  // What was left out.
+      out += (comment ? '#' : ' ') + line + '\n';
+      head = false;
+    }
+    out += fmt::format("# Avg bus bandwidth    : {:.4g}\n", busbw_sum / static_cast<double>(rows.size()));
+    return out;
+  }
+
+  std::string topology_;
+  std::string library_;
+  std::vector<std::string> settings_;
   std::string collective_;
   std::string first_ = "8";
   std::string last_ = "16G";
   std::int64_t factor_ = 2;
   std::string step_;
-  std::optional<std::uint32_t> gpus_;
+  std::optional<std::int64_t> gpus_;
   std::string dtype_ = "float";
   std::uint32_t root_ = 0;
   std::string json_;
+
+  CollectiveOp op_{};
+  const DataType* type_ = nullptr;
+  CollectiveCall call_;
 };
+
 }  // namespace
+
+std::unique_ptr<Command> make_bench() { return std::make_unique<Bench>(); }
 
 }  // namespace flyover::cli

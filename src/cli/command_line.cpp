@@ -17,6 +17,7 @@
 #include "cli/command.hpp"
 #include "flyover/base/error.hpp"
 #include "flyover/base/text.hpp"
+#include "flyover/base/version.hpp"
 
 namespace flyover::cli {
 
@@ -52,7 +53,7 @@ struct GlobalOptions {
 const std::vector<std::string> log_levels = {"trace", "debug", "info", "warn", "error", "off"};
 
 void add_global_options(CLI::App& app, GlobalOptions& options) {
-  app.set_version_flag("--version", "flyover " FLYOVER_VERSION, "Print the version");
+  app.set_version_flag("--version", fmt::format("flyover {}", version()), "Print the version");
   app.add_flag("-q,--quiet", options.quiet, "Print errors and what '-' asks for, nothing else");
   app.add_flag("-v,--verbose", options.verbose, "Tell on standard error what is being done");
   app.add_option("--log-level", options.log_level, "trace, debug, info, warn, error or off")

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -10,6 +12,7 @@
 
 #include "flyover/base/error.hpp"
 #include "flyover/base/text.hpp"
+#include "flyover/io/embedded.hpp"
 #include "flyover/io/library_reader.hpp"
 #include "flyover/io/topology_reader.hpp"
 #include "flyover/io/workload_reader.hpp"
@@ -40,10 +43,32 @@ Topology load_topology(const std::string& name, const Settings& settings,
   return std::move(input.topology);
 }
 
+// "nccl-2.9" comes before "nccl-2.27".
+bool older(std::string_view a, std::string_view b) {
+  return std::pair(a.size(), a) < std::pair(b.size(), b);
+}
+
+// A file, a library that is compiled in ("nccl-2.27"), or the newest of a name ("nccl").
+io::Document library_document(const std::string& name) {
+  if (name.ends_with(".json")) return io::Document::load(name);
+  constexpr std::string_view folder = "libraries/";
+  const io::EmbeddedFile* best = nullptr;
+  std::vector<std::string> names;
+  for (const io::EmbeddedFile& file : io::embedded_files()) {
+    if (!file.path.starts_with(folder)) continue;
+    std::string stem = std::filesystem::path(file.path).stem().string();
+    const bool newer = best == nullptr || older(best->path, file.path);
+    if (stem == name || (stem.starts_with(name + '-') && newer)) best = &file;
+    names.push_back(std::move(stem));
+  }
+  if (best == nullptr) throw unknown_name("--library: no communication library", name, names);
+  return io::Document::parse("configs/" + std::string(best->path), std::string(best->text));
+}
+
 Library load_library(std::string name, const Topology& topology, const Settings& settings,
                      std::vector<InputDigest>& inputs) {
   if (name.empty()) name = default_library(topology);
-  io::Document document = io::library_document(name);
+  io::Document document = library_document(name);
   for (const io::Setting& setting : settings.library) document.apply(setting);
   Library library = io::read_library(document);
   for (const io::Setting& variable : settings.variables) {
@@ -94,6 +119,12 @@ Settings sort_settings(const std::vector<std::string>& texts) {
     (of_workload ? settings.workload : settings.topology).push_back({std::move(path), std::move(value)});
   }
   return settings;
+}
+
+void refuse_settings(const std::vector<io::Setting>& settings, std::string_view reason) {
+  if (!settings.empty()) {
+    throw InputError(fmt::format("--set {}: {}", settings.front().path, reason));
+  }
 }
 
 Cluster::Cluster(const std::string& topology_name, const std::string& library_name,

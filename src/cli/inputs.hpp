@@ -33,6 +33,9 @@ struct Settings {
 // Throws InputError for what is not PATH=VALUE.
 [[nodiscard]] Settings sort_settings(const std::vector<std::string>& texts);
 
+// Throws InputError, saying why, when there are settings that the command has no use for.
+void refuse_settings(const std::vector<io::Setting>& settings, std::string_view reason);
+
 // A topology and what it takes to time collectives on it. The parts refer to each other.
 struct Cluster {
   Cluster(const std::string& topology_name, const std::string& library_name,

@@ -1,21 +1,41 @@
 #include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "cli/command.hpp"
-#include "flyover/base/error.hpp"
-#include "flyover/base/quantity.hpp"
-#include "flyover/base/text.hpp"
+#include "cli/inputs.hpp"
 #include "flyover/collective/algorithms.hpp"
-#include "flyover/report/summary.hpp"
+#include "flyover/io/presets.hpp"
+#include "flyover/report/table.hpp"
 #include "flyover/topology/builders.hpp"
 
 namespace flyover::cli {
 
 namespace {
+
+std::string list_presets(std::size_t width) {
+  const io::Presets presets;
+  std::string out;
+  constexpr std::array kinds = {
+      std::pair{io::PresetKind::Node, "nodes: -t NAME or NAME:COUNT, \"node\" in a file"},
+      std::pair{io::PresetKind::Cluster, "clusters: -t NAME or NAME:NODES"},
+      std::pair{io::PresetKind::Network, "networks: \"preset\" of a \"fabric\""},
+      std::pair{io::PresetKind::Gpu, "GPUs: \"gpu\" of a \"node\""}};
+  for (const auto& [kind, title] : kinds) {
+    TextTable table{{{"name", true}, {"what it is", true}, {"also", true}}, {}};
+    for (const io::PresetInfo& preset : presets.list(kind)) {
+      table.rows.push_back(
+          {preset.name, preset.summary, fmt::format("{}", fmt::join(preset.aliases, ", "))});
+    }
+    out += fmt::format("{}{}\n{}", out.empty() ? "" : "\n", title, render(table, width));
+  }
+  return out;
+}
 
 std::string list_algorithms(std::size_t width) {
   TextTable table{{{"collective", true}, {"algorithm", true}, {"how it works", true}}, {}};
@@ -79,7 +99,7 @@ class List final : public Command {
       if (kind_ == kind.name) return print(kind.list(terminal.width));
       names.emplace_back(kind.name);
     }
-    throw InputError(unknown("flyover list: no list of", kind_, names));
+    throw unknown_name("flyover list: no list of", kind_, names);
   }
 
  private:

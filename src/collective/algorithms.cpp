@@ -127,9 +127,9 @@ std::vector<const Algorithm*> algorithms(CollectiveOp op) {
 }
 
 const Algorithm* find_algorithm(CollectiveOp op, AlgorithmId id) {
-  const auto found = std::ranges::find_if(
+  const auto* const found = std::ranges::find_if(
       table, [&](const Algorithm& algorithm) { return algorithm.op == op && algorithm.id == id; });
-  return found == table.end() ? nullptr : &*found;
+  return found == table.end() ? nullptr : found;
 }
 
 }  // namespace flyover

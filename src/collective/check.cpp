@@ -228,7 +228,7 @@ class Checker {
     return *found;
   }
 
-  std::string unordered(std::uint32_t u, std::uint32_t i) const {
+  [[nodiscard]] std::string unordered(std::uint32_t u, std::uint32_t i) const {
     const Transfer& first = schedule_.transfers[carriers_[u]];
     const Transfer& second = schedule_.transfers[carriers_[i]];
     const std::uint32_t shared =

@@ -4,7 +4,6 @@
 #include <cctype>
 #include <string>
 #include <unordered_map>
-#include <utility>
 
 #include "flyover/base/error.hpp"
 

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "flyover/base/error.hpp"
 #include "schedule_writer.hpp"
 #include "variants.hpp"

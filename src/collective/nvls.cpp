@@ -1,4 +1,3 @@
-#include "flyover/base/error.hpp"
 #include "schedule_writer.hpp"
 #include "variants.hpp"
 

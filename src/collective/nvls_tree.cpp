@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "domain_tree.hpp"
-#include "flyover/base/error.hpp"
 #include "placement.hpp"
 #include "schedule_writer.hpp"
 #include "variants.hpp"
@@ -100,7 +99,9 @@ class BlockWriter {
                         .action = action,
                         .previous = in_line && share_ > 0 ? writer_.next() - per_block_ : none});
   }
-  std::uint32_t head(std::uint32_t domain) const { return plan_.head(domain, share_); }
+  [[nodiscard]] std::uint32_t head(std::uint32_t domain) const {
+    return plan_.head(domain, share_);
+  }
 
   void sum_up(std::uint32_t domain) {
     const std::uint32_t reads = writer_.next();

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "flyover/base/error.hpp"
 #include "schedule_writer.hpp"
 
 namespace flyover {

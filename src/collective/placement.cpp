@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "flyover/base/error.hpp"
+
 namespace flyover {
 
 Placement::Placement(const GroupShape& shape)
@@ -16,9 +18,10 @@ Placement::Placement(const GroupShape& shape)
 }
 
 std::span<const std::uint32_t> Placement::on_rail(std::uint32_t domain, std::uint32_t rail) const {
-  const auto found = std::ranges::equal_range(
-      members_[domain], rail, {}, [&](std::uint32_t rank) { return shape_.rail[rank]; });
-  return {found.begin(), found.end()};
+  const auto rail_of = [&](std::uint32_t rank) { return shape_.rail[rank]; };
+  const std::vector<std::uint32_t>& members = members_[domain];
+  return {std::ranges::lower_bound(members, rail, {}, rail_of),
+          std::ranges::upper_bound(members, rail, {}, rail_of)};
 }
 
 void Placement::append_from_entry(std::uint32_t domain, std::uint32_t channel,
@@ -29,6 +32,7 @@ void Placement::append_from_entry(std::uint32_t domain, std::uint32_t channel,
   };
   std::uint32_t rails = 0;
   for (std::size_t i = 0; i < members.size(); ++i) rails += starts_rail(i) ? 1 : 0;
+  require(rails > 0, "a domain of one member or more");
 
   std::size_t first = 0;
   for (std::uint32_t seen = 0;; ++first) {

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "flyover/base/error.hpp"
 #include "placement.hpp"
 #include "schedule_writer.hpp"
 #include "variants.hpp"

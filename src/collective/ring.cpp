@@ -18,6 +18,7 @@ std::uint32_t ring_steps(const CollectiveShape& shape) {
 std::uint32_t most_crossings(const Placement& placement, std::span<const std::uint32_t> order,
                              std::uint32_t steps) {
   const auto n = static_cast<std::uint32_t>(order.size());
+  require(n > 1, "a ring of two ranks or more");
   const auto crosses = [&](std::uint32_t i) -> std::uint32_t {
     return placement.together(order[i % n], order[(i + 1) % n]) ? 0 : 1;
   };
@@ -42,6 +43,7 @@ std::uint32_t most_crossings(const Placement& placement, std::span<const std::ui
 // it.
 Schedule ring_schedule(const CollectiveShape& shape, Bytes bytes) {
   const std::uint32_t n = shape.group.ranks();
+  require(n > 1, "a ring of two ranks or more");
   const std::uint32_t steps = ring_steps(shape);
   const std::uint64_t count = std::uint64_t{shape.channels} * steps * n;
   const std::uint64_t blocks = std::uint64_t{shape.channels} * n;
@@ -80,6 +82,7 @@ Schedule ring_schedule(const CollectiveShape& shape, Bytes bytes) {
 
 Summary ring_summary(const CollectiveShape& shape) {
   const std::uint32_t n = shape.group.ranks();
+  require(n > 1, "a ring of two ranks or more");
   const std::uint32_t steps = ring_steps(shape);
   const Placement placement(shape.group);
 

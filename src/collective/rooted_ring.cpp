@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "flyover/base/error.hpp"
 #include "pipeline.hpp"
 #include "placement.hpp"
 #include "variants.hpp"
@@ -30,7 +29,7 @@ std::vector<RankTree> chains(const CollectiveShape& shape) {
     RankTree& chain = trees[channel];
     chain.order = placement.ring(channel);
     if (shape.op == CollectiveOp::Reduce) std::ranges::reverse(chain.order);
-    std::ranges::rotate(chain.order, std::ranges::find(chain.order, shape.root));
+    std::rotate(chain.order.begin(), std::ranges::find(chain.order, shape.root), chain.order.end());
     chain.parent.assign(n, none);
     for (std::uint32_t i = 1; i < n; ++i) chain.parent[chain.order[i]] = chain.order[i - 1];
   }

@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "domain_tree.hpp"
-#include "flyover/base/error.hpp"
 #include "pipeline.hpp"
 #include "placement.hpp"
 #include "variants.hpp"
@@ -45,7 +44,7 @@ RankTree rank_tree(const CollectiveShape& shape, const Placement& placement,
     placement.append_from_entry(domain, channel, tree.order);
     const auto chain = std::span(tree.order).subspan(begin);
     if (is_rooted(shape) && domains.parent[domain] == none) {
-      std::ranges::rotate(chain, std::ranges::find(chain, shape.root));
+      std::rotate(chain.begin(), std::ranges::find(chain, shape.root), chain.end());
     }
     head[domain] = chain.front();
     if (domains.parent[domain] != none) tree.parent[chain[0]] = head[domains.parent[domain]];

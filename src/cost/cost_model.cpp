@@ -35,12 +35,12 @@ struct Candidate {
   Protocol protocol{};
   const Pattern* pattern = nullptr;
   const LatencyRule* latency = nullptr;
-  std::uint32_t channels = 1;  // That the library opens.
-  double wire_rate = unlimited;  // Bytes of the call per second that the slowest link allows.
-  double cap = unlimited;        // That the kernels allow.
-  std::string slowest;           // The slowest link, in words,
-  std::string capped_by;         // and the cap.
-  double efficiency = 1;         // Of the slowest link.
+  std::uint32_t channels = 1;       // That the library opens.
+  double wire_rate = unlimited;     // Bytes of the call per second that the slowest link allows.
+  double cap = unlimited;           // That the kernels allow.
+  std::string slowest;              // The slowest link, in words,
+  std::string capped_by;            // and the cap.
+  double efficiency = 1;            // Of the slowest link.
   std::vector<double> per_payload;  // Wire bytes per payload byte, by link class.
   std::shared_ptr<const std::vector<Hop>> loads;  // Filled when first chosen.
 };
@@ -85,17 +85,24 @@ void check_call(const Topology& topology, const CollectiveCall& call) {
 }  // namespace
 
 std::string default_library(const Topology& topology) {
-  const bool amd = std::ranges::any_of(topology.gpu_models, [](const GpuModel& gpu) {
-    return gpu.architecture.starts_with("cdna");
-  });
-  return amd ? "rccl" : "nccl";
+  const auto any = [&](std::string_view architecture) {
+    return std::ranges::any_of(topology.gpu_models, [&](const GpuModel& gpu) {
+      return gpu.architecture.starts_with(architecture);
+    });
+  };
+  if (any("cdna")) return "rccl";
+  return any("tpu") ? "ideal" : "nccl";
 }
 
 struct CostModel::Impl {
   using GroupKey = std::tuple<CollectiveOp, std::uint32_t, std::vector<std::uint32_t>>;
 
   Impl(const Topology& t, const Router& r, const Library& l)
-      : topology(t), router(r), library(l), links(classify_links(t)), scratch(t.links.size()) {}
+      : topology(t),
+        router(r),
+        library(l),
+        links(classify_links(t)),
+        scratch(t.links.size()) {}
 
   const Topology& topology;
   const Router& router;
@@ -247,10 +254,10 @@ std::unique_ptr<Group> CostModel::Impl::build(const CollectiveCall& call) {
         continue;
       }
       if (!pattern) {
-        pattern = std::make_unique<Pattern>(trace_pattern(
-            topology, router, scratch, call.ranks,
-            {call.op, facts.shape, rotations, call.root, facts.in_switch_reduction},
-            *find_algorithm(call.op, id), {library.mesh_rings}));
+        pattern = std::make_unique<Pattern>(
+            trace_pattern(topology, router, scratch, call.ranks,
+                          {call.op, facts.shape, rotations, call.root, facts.in_switch_reduction},
+                          *find_algorithm(call.op, id), {library.mesh_rings, library.rail_rings}));
       }
       Candidate candidate;
       candidate.algorithm = id;
@@ -295,8 +302,7 @@ CollectivePlan CostModel::Impl::plan(const Candidate& candidate, const Collectiv
     const double hops = pattern.domain_hops * to_seconds(rule.domain_hop) +
                         pattern.network_hops * (to_seconds(rule.network_hop) + beyond);
     const double half = static_cast<double>(rule.fill_half.count());
-    startup = to_seconds(rule.base) +
-              pattern.domain_messages * to_seconds(rule.domain_message) +
+    startup = to_seconds(rule.base) + pattern.domain_messages * to_seconds(rule.domain_message) +
               pattern.network_messages * to_seconds(rule.network_message) +
               root_sum(hops, transfer, rule.overlap) - transfer;
     if (size > 0) startup += to_seconds(rule.fill) * size / (size + half);
@@ -424,8 +430,8 @@ CollectivePlan CostModel::point_to_point(std::uint32_t from, std::uint32_t to, B
           ? 2
           : 1;
   std::unique_ptr<Impl::Pair>& pair = impl.pairs[std::uint64_t{from} << 32 | to];
-  RuleQuery query{CollectiveOp::SendRecv, AlgorithmId::Direct, Protocol::Simple, "", nullptr,
-                  domains};
+  RuleQuery query{
+      CollectiveOp::SendRecv, AlgorithmId::Direct, Protocol::Simple, "", nullptr, domains};
   if (!pair) {
     check_call(impl.topology, call);
     auto made = std::make_unique<Impl::Pair>();

@@ -38,8 +38,8 @@ double planned_node_bandwidth(const Topology& topology, const NcclTuning& tuning
     if (link == pcie_class()) {
       if (out.kind == LinkKind::Pcie) total += nominal * tuning.pcie_share;
     } else if (scale_up(out)) {
-      total += lane == tuning.lane_speeds.end() ? nominal * tuning.pcie_share
-                                                : out.lanes * lane->second;
+      total +=
+          lane == tuning.lane_speeds.end() ? nominal * tuning.pcie_share : out.lanes * lane->second;
     }
   }
   return total;
@@ -109,8 +109,8 @@ GroupFacts examine_group(const Topology& topology, const Router& router, const L
   tuner.architecture = facts.architecture;
   tuner.nvlink = facts.link.family == "nvlink";
   if (library.tuning) {
-    tuner.node_bandwidth = planned_node_bandwidth(topology, *library.tuning,
-                                                  ranks[fullest->front()], facts.link);
+    tuner.node_bandwidth =
+        planned_node_bandwidth(topology, *library.tuning, ranks[fullest->front()], facts.link);
     if (facts.domains > 1) {
       plan_network(topology, router, *library.tuning, ranks, *fullest, tuner);
     }

@@ -18,9 +18,9 @@ struct GroupFacts {
   std::uint32_t domains = 1;
   std::uint32_t members = 1;  // Of the fullest domain.
   bool in_switch_reduction = false;
-  std::string architecture;   // Of the first member.
-  LinkClass link;             // What joins members inside domains: the slowest family in use.
-  TunerGroup tuner;           // Speeds are zero without a tuning model.
+  std::string architecture;  // Of the first member.
+  LinkClass link;            // What joins members inside domains: the slowest family in use.
+  TunerGroup tuner;          // Speeds are zero without a tuning model.
 };
 
 [[nodiscard]] GroupShape group_shape(const Topology& topology, const Router& router,

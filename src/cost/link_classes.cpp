@@ -8,7 +8,9 @@ namespace flyover {
 
 namespace {
 
-bool scale_up(LinkKind kind) { return kind == LinkKind::NvLink || kind == LinkKind::Xgmi; }
+bool scale_up(LinkKind kind) {
+  return kind == LinkKind::NvLink || kind == LinkKind::Xgmi;
+}
 
 LinkClass class_of(const Topology& topology, const Link& link) {
   if (link.kind == LinkKind::Pcie) return pcie_class();
@@ -28,16 +30,23 @@ LinkClass class_of(const Topology& topology, const Link& link) {
 int direction(VertexKind from, VertexKind to) {
   const auto height = [](VertexKind kind) {
     switch (kind) {
-      case VertexKind::Gpu: return 0;
+      case VertexKind::Gpu:
+        return 0;
       case VertexKind::NvSwitch:
       case VertexKind::PcieSwitch:
-      case VertexKind::Host: return 1;
-      case VertexKind::Cpu: return 2;
-      case VertexKind::Nic: return 3;
+      case VertexKind::Host:
+        return 1;
+      case VertexKind::Cpu:
+        return 2;
+      case VertexKind::Nic:
+        return 3;
       case VertexKind::Leaf:
-      case VertexKind::Switch: return 4;
-      case VertexKind::Spine: return 5;
-      case VertexKind::Core: return 6;
+      case VertexKind::Switch:
+        return 4;
+      case VertexKind::Spine:
+        return 5;
+      case VertexKind::Core:
+        return 6;
     }
     return 0;
   };
@@ -46,7 +55,9 @@ int direction(VertexKind from, VertexKind to) {
 
 }  // namespace
 
-LinkClass pcie_class() { return {"pcie", "pcie"}; }
+LinkClass pcie_class() {
+  return {"pcie", "pcie"};
+}
 
 LinkClass scale_up_class(const GpuModel& gpu) {
   if (gpu.scale_up.empty()) return pcie_class();

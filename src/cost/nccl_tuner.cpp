@@ -19,11 +19,17 @@ constexpr double fast_channel = 50;
 constexpr double slow_channel = 25;
 constexpr std::uint32_t few_channels = 4;
 
-std::size_t at(Protocol protocol) { return static_cast<std::size_t>(protocol); }
+std::size_t at(Protocol protocol) {
+  return static_cast<std::size_t>(protocol);
+}
 
-std::size_t node_column(std::uint32_t nodes) { return std::min(nodes, 3U) - 1; }
+std::size_t node_column(std::uint32_t nodes) {
+  return std::min(nodes, 3U) - 1;
+}
 
-double log2_floor(std::uint32_t n) { return std::bit_width(n) - 1; }
+double log2_floor(std::uint32_t n) {
+  return std::bit_width(n) - 1;
+}
 
 TunerGraph search_ring(const NcclTuning& tuning, const TunerArchitecture& architecture,
                        const TunerGroup& group) {
@@ -60,6 +66,21 @@ void double_channels(const NcclTuning& tuning, const TunerArchitecture& architec
   graph.network_speed *= factor;
 }
 
+// A tree crosses the network once for every two times that a ring does, so that its channels may
+// run up to twice as fast inside nodes.
+TunerGraph raise_tree(const TunerArchitecture& architecture, const TunerGroup& group,
+                      TunerGraph graph) {
+  if (group.nodes == 1 || group.local_ranks == 1) return graph;
+  const auto& speeds = architecture.node_speeds;
+  for (auto speed = speeds.rbegin(); speed != speeds.rend(); ++speed) {
+    if (*speed <= graph.node_speed) continue;
+    if (graph.node_speed >= 2 * graph.network_speed) break;
+    if (*speed * graph.channels > group.node_bandwidth) break;
+    graph.node_speed = *speed;
+  }
+  return graph;
+}
+
 // One channel per member of a node, each led by another.
 TunerGraph search_nvls(const NcclTuning& tuning, const TunerArchitecture& architecture,
                        const TunerGroup& group) {
@@ -89,7 +110,8 @@ double network_steps(CollectiveOp op, std::uint32_t nodes) {
   return op == CollectiveOp::AllReduce ? 2.0 * (nodes - 1) : nodes - 1.0;
 }
 
-bool considered(CollectiveOp op, AlgorithmId algorithm, Protocol protocol, const TunerGroup& group) {
+bool considered(CollectiveOp op, AlgorithmId algorithm, Protocol protocol,
+                const TunerGroup& group) {
   const bool simple = protocol == Protocol::Simple;
   const bool gathers = op == CollectiveOp::AllGather || op == CollectiveOp::ReduceScatter;
   // LL128 relies on 128-byte stores that stay whole on the way, which holds on NVLink.
@@ -98,15 +120,18 @@ bool considered(CollectiveOp op, AlgorithmId algorithm, Protocol protocol, const
     case AlgorithmId::Ring:
       return gathers || op == CollectiveOp::AllReduce || op == CollectiveOp::Broadcast ||
              op == CollectiveOp::Reduce;
-    case AlgorithmId::Tree: return op == CollectiveOp::AllReduce;
+    case AlgorithmId::Tree:
+      return op == CollectiveOp::AllReduce;
     case AlgorithmId::Nvls:
       return simple && group.nvlink && group.local_ranks > 1 && group.nodes == 1 &&
              (gathers || op == CollectiveOp::AllReduce);
     case AlgorithmId::NvlsTree:
       return simple && group.nvlink && group.local_ranks > 1 && group.nodes > 1 &&
              op == CollectiveOp::AllReduce;
-    case AlgorithmId::Pat: return simple && gathers && group.nodes == group.ranks;
-    default: return false;
+    case AlgorithmId::Pat:
+      return simple && gathers && group.nodes == group.ranks;
+    default:
+      return false;
   }
 }
 
@@ -129,11 +154,14 @@ double bandwidth(const NcclTuning& tuning, const TunerGroup& group, const TunerG
       return bus * group.ranks / steps(op, group.ranks);
     }
     case AlgorithmId::Tree: {
-      double bus = std::min(ring_bandwidth * 0.92, ring.channels * caps.tree_simple[column]);
+      const TunerGraph& tree = graphs.tree;
+      const double whole =
+          tree.channels * (group.nodes <= 2 ? tree.node_speed : tree.network_speed);
+      double bus = std::min(whole * 0.92, tree.channels * caps.tree_simple[column]);
       if (protocol == Protocol::LL) bus = std::min(bus / 3.8, caps.ll[column]);
       if (protocol == Protocol::LL128) {
         bus = std::min(bus * (group.nodes == 1 ? 7.0 / 9.0 : 120.0 / 128.0),
-                       ring.channels * caps.tree_ll128[column]);
+                       tree.channels * caps.tree_ll128[column]);
       }
       return bus / 2;
     }
@@ -144,7 +172,8 @@ double bandwidth(const NcclTuning& tuning, const TunerGroup& group, const TunerG
       const double network = group.nodes <= 2 ? nvls.network_speed : nvls.network_speed / 2;
       return nvls.channels * std::min(nvls.node_speed, network) * tuning.nvls_ratio;
     }
-    default: return ring_bandwidth * 0.75;  // PAT
+    default:
+      return ring_bandwidth * 0.75;  // PAT
   }
 }
 
@@ -154,9 +183,8 @@ double latency(const NcclTuning& tuning, const TunerGroup& group, CollectiveOp o
   const std::size_t p = at(protocol);
   double node_hop = group.nvlink ? table.nvlink[p] : table.pcie[p];
   // With one GPU per node nothing hides the network, as at the edges of a tree.
-  const double network_hop = group.local_ranks == 1
-                                 ? tuning.latencies.at(AlgorithmId::Tree).network[p]
-                                 : table.network[p];
+  const double network_hop =
+      group.local_ranks == 1 ? tuning.latencies.at(AlgorithmId::Tree).network[p] : table.network[p];
   const double depth = log2_floor(group.nodes);
   switch (algorithm) {
     case AlgorithmId::Ring: {
@@ -173,9 +201,12 @@ double latency(const NcclTuning& tuning, const TunerGroup& group, CollectiveOp o
     case AlgorithmId::Tree:
       return table.base[p] +
              2 * ((double(group.ranks) / group.nodes - 1) * node_hop + depth * network_hop);
-    case AlgorithmId::Nvls: return table.base[p] + node_hop;
-    case AlgorithmId::NvlsTree: return table.base[p] + node_hop + 2 * depth * network_hop;
-    default: return table.base[p] + depth * (network_hop / 3.5) + 2.8 * group.ranks;  // PAT
+    case AlgorithmId::Nvls:
+      return table.base[p] + node_hop;
+    case AlgorithmId::NvlsTree:
+      return table.base[p] + node_hop + 2 * depth * network_hop;
+    default:
+      return table.base[p] + depth * (network_hop / 3.5) + 2.8 * group.ranks;  // PAT
   }
 }
 
@@ -198,7 +229,9 @@ TunerGraphs search_graphs(const NcclTuning& tuning, const TunerGroup& group) {
   const TunerArchitecture& architecture = tuner_architecture(tuning, group.architecture);
   TunerGraphs graphs;
   graphs.ring = search_ring(tuning, architecture, group);
+  graphs.tree = raise_tree(architecture, group, graphs.ring);
   double_channels(tuning, architecture, graphs.ring);
+  double_channels(tuning, architecture, graphs.tree);
   if (group.nvlink) graphs.nvls = search_nvls(tuning, architecture, group);
   return graphs;
 }
@@ -231,8 +264,9 @@ std::uint32_t open_channels(const NcclTuning& tuning, const TunerGraph& graph) {
   return std::clamp(2 * graph.channels, 1U, 2 * tuning.max_channels);
 }
 
-std::uint32_t used_channels(const NcclTuning& tuning, const TunerGroup& group, AlgorithmId algorithm,
-                            Protocol protocol, Bytes bytes, std::uint32_t open) {
+std::uint32_t used_channels(const NcclTuning& tuning, const TunerGroup& group,
+                            AlgorithmId algorithm, Protocol protocol, Bytes bytes,
+                            std::uint32_t open) {
   if (algorithm == AlgorithmId::Nvls || algorithm == AlgorithmId::NvlsTree) return open;
   const std::size_t p = at(protocol);
   double per_channel = double(tuning.threads[p]) * tuning.thread_bytes[p];

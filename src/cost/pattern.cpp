@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "flyover/base/error.hpp"
 
@@ -12,8 +13,8 @@ namespace {
 // Takes the traffic of ring edges inside meshed domains and gives every pair an equal part of it.
 class MeshSpreader {
  public:
-  MeshSpreader(const Topology& topology, const Router& router,
-               std::span<const std::uint32_t> ranks, const GroupShape& group) {
+  MeshSpreader(const Topology& topology, const Router& router, std::span<const std::uint32_t> ranks,
+               const GroupShape& group) {
     for (const auto& positions : by_domain(group)) {
       std::vector<std::uint32_t> members;
       for (const std::uint32_t position : positions) members.push_back(ranks[position]);
@@ -50,6 +51,26 @@ class MeshSpreader {
   std::map<std::uint32_t, Domain> traffic_;
 };
 
+// Who hands a ring's bytes to the network, by domain and rail: the first member there.
+class RailExits {
+ public:
+  explicit RailExits(const GroupShape& group) {
+    for (std::uint32_t i = 0; i < group.ranks(); ++i) {
+      exits_.try_emplace({group.domain[i], group.rail[i]}, i);
+    }
+  }
+
+  [[nodiscard]] std::uint32_t towards(const GroupShape& group, const EdgeLoad& edge) const {
+    if (group.domain[edge.from] == group.domain[edge.to]) return edge.from;
+    if (group.rail[edge.from] == group.rail[edge.to]) return edge.from;
+    const auto found = exits_.find({group.domain[edge.from], group.rail[edge.to]});
+    return found == exits_.end() ? edge.from : found->second;
+  }
+
+ private:
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> exits_;
+};
+
 }  // namespace
 
 bool fully_meshed(const Topology& topology, const Router& router,
@@ -84,6 +105,9 @@ Pattern trace_pattern(const Topology& topology, const Router& router, LoadMap& s
   MeshSpreader spreader(topology, router, spread ? ranks : std::span<const std::uint32_t>{},
                         spread ? shape.group : GroupShape{});
 
+  const bool exit_by_rail = options.rail_rings && algorithm.id == AlgorithmId::Ring;
+  const RailExits exits(exit_by_rail ? shape.group : GroupShape{});
+
   std::vector<std::uint32_t> domain_peers(ranks.size());
   std::vector<std::uint32_t> network_peers(ranks.size());
   double network_latency = 0;
@@ -104,8 +128,9 @@ Pattern trace_pattern(const Topology& topology, const Router& router, LoadMap& s
       pattern.longest_latency = std::max(pattern.longest_latency, route.latency);
       continue;
     }
-    const PathInfo path = router.add_route(scratch, ranks[edge.from], ranks[edge.to],
-                                           edge.fraction, edge.channel);
+    const std::uint32_t from = exit_by_rail ? exits.towards(shape.group, edge) : edge.from;
+    const PathInfo path =
+        router.add_route(scratch, ranks[from], ranks[edge.to], edge.fraction, edge.channel);
     pattern.longest_latency = std::max(pattern.longest_latency, path.latency);
     if (shape.group.domain[edge.from] == shape.group.domain[edge.to]) {
       ++domain_peers[edge.from];
@@ -122,8 +147,8 @@ Pattern trace_pattern(const Topology& topology, const Router& router, LoadMap& s
   pattern.domain_messages = *std::ranges::max_element(domain_peers);
   pattern.network_messages = *std::ranges::max_element(network_peers);
   if (network_edges > 0) {
-    pattern.mean_network_latency = Duration{
-        static_cast<Duration::rep>(network_latency / static_cast<double>(network_edges))};
+    pattern.mean_network_latency =
+        Duration{static_cast<Duration::rep>(network_latency / static_cast<double>(network_edges))};
   }
   return pattern;
 }

@@ -16,9 +16,9 @@ struct Pattern {
   std::uint32_t steps = 0;   // As in Summary.
   std::uint32_t domain_hops = 0;
   std::uint32_t network_hops = 0;
-  Duration longest_latency{};         // Of the wires of any edge.
-  Duration mean_network_latency{};    // Of the edges between domains.
-  std::uint32_t domain_messages = 0;  // Most peers that a rank sends to in its domain,
+  Duration longest_latency{};          // Of the wires of any edge.
+  Duration mean_network_latency{};     // Of the edges between domains.
+  std::uint32_t domain_messages = 0;   // Most peers that a rank sends to in its domain,
   std::uint32_t network_messages = 0;  // and outside.
 };
 
@@ -26,10 +26,13 @@ struct PatternOptions {
   // Rings use all pairs of a fully meshed domain evenly (RCCL finds n - 1 rings through it) and not
   // just the links between neighbours.
   bool mesh_rings = false;
+  // Rings leave a domain on the rail on which they enter the next one (NCCL pairs and turns its
+  // rings so that they do), whatever the last member's own rail.
+  bool rail_rings = false;
 };
 
-[[nodiscard]] Pattern trace_pattern(const Topology& topology, const Router& router, LoadMap& scratch,
-                                    std::span<const std::uint32_t> ranks,
+[[nodiscard]] Pattern trace_pattern(const Topology& topology, const Router& router,
+                                    LoadMap& scratch, std::span<const std::uint32_t> ranks,
                                     const CollectiveShape& shape, const Algorithm& algorithm,
                                     const PatternOptions& options);
 

@@ -44,8 +44,9 @@ void read_list(std::string_view variable, std::string_view value, Parse parse,
                const std::vector<std::string>& names, std::string_view kind,
                std::vector<Id>& allowed, std::vector<Id>& forbidden) {
   if (value.find_first_of(":;") != std::string_view::npos) {
-    throw InputError(fmt::format(
-        "{}: lists per function (\"allreduce:tree\") are not supported, got \"{}\"", variable, value));
+    throw InputError(
+        fmt::format("{}: lists per function (\"allreduce:tree\") are not supported, got \"{}\"",
+                    variable, value));
   }
   std::string_view rest = trimmed(value);
   const bool exclude = rest.starts_with('^');
@@ -126,14 +127,10 @@ constexpr Variable variables[] = {
      [](LibrarySettings& settings, std::string_view name, std::string_view value) {
        read_channels(name, value, false, settings);
      }},
-    {"NCCL_MIN_CTAS",
-     [](LibrarySettings& settings, std::string_view name, std::string_view value) {
-       read_channels(name, value, true, settings);
-     }},
-    {"NCCL_MAX_CTAS",
-     [](LibrarySettings& settings, std::string_view name, std::string_view value) {
-       read_channels(name, value, false, settings);
-     }},
+    {"NCCL_MIN_CTAS", [](LibrarySettings& settings, std::string_view name,
+                         std::string_view value) { read_channels(name, value, true, settings); }},
+    {"NCCL_MAX_CTAS", [](LibrarySettings& settings, std::string_view name,
+                         std::string_view value) { read_channels(name, value, false, settings); }},
     {"NCCL_CROSS_NIC",
      [](LibrarySettings& settings, std::string_view name, std::string_view value) {
        settings.notes.push_back(fmt::format(

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
-#include <optional>
+#include <filesystem>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,6 +10,7 @@
 #include "flyover/base/error.hpp"
 #include "flyover/base/text.hpp"
 #include "flyover/collective/algorithms.hpp"
+#include "flyover/io/embedded.hpp"
 
 namespace flyover::io {
 
@@ -18,6 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view format_name = "flyover-library-1";
+constexpr std::string_view library_folder = "libraries";  // Of configs/.
 
 // A word that `parse` understands; otherwise an error that lists the words.
 template <class Parse>
@@ -42,7 +44,9 @@ AlgorithmId read_algorithm(const Field& field) {
   return word(field, algorithm_id, names);
 }
 
-Protocol read_protocol(const Field& field) { return word(field, protocol, {"LL", "LL128", "Simple"}); }
+Protocol read_protocol(const Field& field) {
+  return word(field, protocol, {"LL", "LL128", "Simple"});
+}
 
 template <class Read>
 auto read_list(const Field& parent, std::string_view key, Read read) {
@@ -52,7 +56,9 @@ auto read_list(const Field& parent, std::string_view key, Read read) {
   return items;
 }
 
-std::string read_text(const Field& field) { return field.text(); }
+std::string read_text(const Field& field) {
+  return field.text();
+}
 
 Duration optional_duration(const Field& field, std::string_view key) {
   return field.has(key) ? field[key].duration() : Duration{};
@@ -256,10 +262,9 @@ NcclTuning read_tuning(const Field& field) {
     const auto id = algorithm_id(name);
     if (!id) entry.fail(fmt::format("\"{}\" is not an algorithm", name));
     entry.allow_only({"base", "nvlink", "pcie", "network"});
-    tuning.latencies.emplace(*id, TunerLatency{read_numbers<3>(entry["base"]),
-                                               read_numbers<3>(entry["nvlink"]),
-                                               read_numbers<3>(entry["pcie"]),
-                                               read_numbers<3>(entry["network"])});
+    tuning.latencies.emplace(
+        *id, TunerLatency{read_numbers<3>(entry["base"]), read_numbers<3>(entry["nvlink"]),
+                          read_numbers<3>(entry["pcie"]), read_numbers<3>(entry["network"])});
   }
   if (!tuning.latencies.contains(AlgorithmId::Ring) ||
       !tuning.latencies.contains(AlgorithmId::Tree)) {
@@ -359,8 +364,8 @@ bool version_less(std::string_view a, std::string_view b) {
 Library read_library(const Document& document) {
   const Field root = document.root();
   root.allow_only({"format", "name", "version", "summary", "choice", "lockstep", "mesh_rings",
-                   "sources", "protocols", "algorithms", "tuned", "latencies", "efficiencies",
-                   "caps", "dtypes", "channels", "tuning", "defaults"});
+                   "rail_rings", "sources", "protocols", "algorithms", "tuned", "latencies",
+                   "efficiencies", "caps", "dtypes", "channels", "tuning", "defaults"});
   const std::string format = root["format"].text();
   if (format != format_name) {
     root["format"].fail(fmt::format("expected \"{}\", got \"{}\"", format_name, format));
@@ -374,6 +379,7 @@ Library read_library(const Document& document) {
                        : ChoiceRule::NcclModel;
   library.lockstep = optional_flag(root, "lockstep");
   library.mesh_rings = optional_flag(root, "mesh_rings");
+  library.rail_rings = optional_flag(root, "rail_rings");
   if (root.has("sources")) {
     const Field sources = root["sources"];
     for (const std::string& tag : sources.keys()) library.sources.emplace(tag, sources[tag].text());
@@ -395,20 +401,16 @@ Library read_library(const Document& document) {
   return library;
 }
 
-std::vector<std::string> library_names(const fs::path& folder) {
+std::vector<std::string> library_names() {
   std::vector<std::string> names;
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    if (entry.path().extension() != ".json") continue;
-    const std::string stem = entry.path().stem().string();
+  for (const EmbeddedFile& file : embedded_files()) {
+    const fs::path path(file.path);
+    if (path.parent_path() != library_folder) continue;
+    const std::string stem = path.stem().string();
     names.push_back(stem);
     if (const std::size_t dash = stem.rfind('-'); dash != std::string::npos) {
       names.push_back(stem.substr(0, dash));
     }
-  }
-  if (error) {
-    throw InputError(Place{folder.string(), 0, 0, {}},
-                     fmt::format("cannot list the libraries there: {}", error.message()));
   }
   std::ranges::sort(names);
   const auto repeated = std::ranges::unique(names);
@@ -416,20 +418,29 @@ std::vector<std::string> library_names(const fs::path& folder) {
   return names;
 }
 
-fs::path find_library(const fs::path& folder, std::string_view name) {
-  if (name.ends_with(".json")) return fs::path(name);
-  const std::vector<std::string> names = library_names(folder);
-  const fs::path exact = folder / fmt::format("{}.json", name);
-  if (fs::exists(exact)) return exact;
-  std::optional<std::string> best;
-  for (const std::string& candidate : names) {
-    if (!candidate.starts_with(fmt::format("{}-", name))) continue;
-    if (!fs::exists(folder / (candidate + ".json"))) continue;
-    if (!best || version_less(*best, candidate)) best = candidate;
+Document library_document(std::string_view name) {
+  if (name.ends_with(".json")) return Document::load(fs::path(name));
+
+  std::string_view best_stem;
+  std::string_view best_text;
+  for (const EmbeddedFile& file : embedded_files()) {
+    if (!file.path.starts_with(library_folder) || !file.path.ends_with(".json")) continue;
+    std::string_view stem = file.path.substr(library_folder.size() + 1);
+    stem.remove_suffix(std::string_view(".json").size());
+    const bool version_of = stem.starts_with(name) && stem.substr(name.size()).starts_with('-');
+    if (stem != name && !version_of) continue;
+    if (best_stem.empty() || stem == name || (best_stem != name && version_less(best_stem, stem))) {
+      best_stem = stem;
+      best_text = file.text;
+    }
   }
-  if (best) return folder / (*best + ".json");
-  throw InputError(fmt::format("no communication library \"{}\"{}; there are {}", name,
-                               did_you_mean(name, names), fmt::join(names, ", ")));
+  if (best_stem.empty()) {
+    const std::vector<std::string> names = library_names();
+    throw InputError(fmt::format("no communication library \"{}\"{}; there are {}", name,
+                                 did_you_mean(name, names), fmt::join(names, ", ")));
+  }
+  return Document::parse(fmt::format("{}/{}.json", library_folder, best_stem),
+                         std::string(best_text));
 }
 
 }  // namespace flyover::io

@@ -35,7 +35,7 @@ std::uint32_t parse_nodes(const std::string& argument, std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), nodes);
   if (error != std::errc{} || end != text.data() + text.size() || nodes == 0 ||
       nodes > most_nodes) {
-    throw InputError(Place{.file = argument},
+    throw InputError(Place{argument, 0, 0, ""},
                      fmt::format("expected a number of nodes from 1 to {} after \":\", got \"{}\"",
                                  most_nodes, text));
   }
@@ -212,7 +212,7 @@ Document topology_document(const std::string& argument) {
   }
   if (looks_like_path(argument)) return Document::load(argument);
   const std::string meant = did_you_mean(name, presets.topology_names());
-  throw InputError(Place{.file = argument},
+  throw InputError(Place{argument, 0, 0, ""},
                    fmt::format("is neither a preset nor a file{}",
                                meant.empty() ? " (flyover list presets shows the presets)" : meant));
 }

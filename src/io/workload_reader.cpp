@@ -133,9 +133,10 @@ class Groups {
   std::map<std::string, std::uint32_t> index_;
 };
 
-bool has_root(CollectiveOp op) {
-  return op == CollectiveOp::Broadcast || op == CollectiveOp::Reduce ||
-         op == CollectiveOp::Scatter || op == CollectiveOp::Gather;
+std::string name_in(const Field& field) {
+  std::string name = field.text();
+  if (name.empty()) field.fail("expected a name that is not empty");
+  return name;
 }
 
 // What all collectives have, in either form.
@@ -153,7 +154,7 @@ void read_collective(const Field& field, CollectiveOp kind, Groups& groups, Oper
   if (field.has("dtype")) op.dtype = field["dtype"].text();
   if (field.has("root")) {
     const Field root = field["root"];
-    if (!has_root(kind)) root.fail(fmt::format("{} has no root", to_string(kind)));
+    if (!rooted(kind)) root.fail(fmt::format("{} has no root", to_string(kind)));
     const GroupFamily& family = groups[op.group];
     const auto smallest = std::ranges::min_element(family.groups, {}, &Ranks::size)->size();
     op.root = root.count(0, static_cast<std::uint32_t>(smallest - 1));
@@ -186,12 +187,13 @@ void check_rank_count(const Field& field, std::uint32_t gpus) {
   }
 }
 
-// What no single value shows, such as a circle of operations that wait for each other.
-void check_whole(const Field& root, const Workload& workload) {
+// Runs a check that knows of no places, and gives its error this one.
+template <class Check>
+void at_place(const Field& field, Check check) {
   try {
-    validate(workload);
+    check();
   } catch (const InputError& error) {
-    root.fail(error.problem());
+    field.fail(error.problem());
   }
 }
 
@@ -234,7 +236,8 @@ std::vector<Program> programs_of(const Field& list, const std::vector<Operation>
     for (const Operation& op : ops) {
       if (members.at(op.group)[program.ranks.front()]) program.ops.push_back(op);
     }
-    check_room(list, operations += program.ops.size());
+    operations += program.ops.size();
+    check_room(list, operations);
     if (!program.ops.empty()) programs.push_back(std::move(program));
   }
   return programs;
@@ -256,7 +259,7 @@ Workload read_collectives(const Field& root, std::uint32_t gpus) {
     const CollectiveOp kind = collective_named(field["op"]);
     read_collective(field, kind, groups, op);
     op.stream = "comm";
-    op.name = field.has("name") ? field["name"].text() : std::string(to_string(kind));
+    op.name = field.has("name") ? name_in(field["name"]) : std::string(to_string(kind));
     const std::uint32_t repeat = field.has("repeat") ? field["repeat"].count() : 1;
     check_room(field, ops.size() + repeat);
     for (std::uint32_t i = 0; i < repeat; ++i) {
@@ -266,7 +269,7 @@ Workload read_collectives(const Field& root, std::uint32_t gpus) {
   }
   std::vector<Program> programs = programs_of(list, ops, groups, gpus);
   Workload workload{"", gpus, groups.take(), std::move(programs)};
-  check_whole(root, workload);
+  at_place(root, [&] { validate(workload); });
   return workload;
 }
 
@@ -310,6 +313,7 @@ class ProgramReader {
     if (ops.size() == 0) ops.fail("expected at least one operation");
     for (const Field& op : ops.elements()) read_op(op);
     for (std::uint32_t i = 0; i < program_.ops.size(); ++i) read_after(ops[i], program_.ops[i]);
+    at_place(ops, [&] { check_order(program_); });
     return std::move(program_);
   }
 
@@ -336,12 +340,6 @@ class ProgramReader {
                              other->second));
     }
     program_.ops.push_back(std::move(op));
-  }
-
-  static std::string name_in(const Field& field) {
-    std::string name = field.text();
-    if (name.empty()) field.fail("expected a name that is not empty");
-    return name;
   }
 
   void read_kind(const Field& field, const Field& word, Operation& op) {
@@ -546,7 +544,8 @@ Workload read_programs(const Field& root, std::uint32_t gpus) {
     check_room(field, operations);
   }
   Workload workload{"", gpus, groups.take(), std::move(programs)};
-  check_whole(root, workload);  // Before repeats change the ids that its messages name.
+  // Before repeats change the ids that its messages name.
+  at_place(root, [&] { validate(workload); });
   for (std::size_t i = 0; i < repeats.size(); ++i) {
     if (repeats[i] > 1) unroll(workload.programs[i], repeats[i]);
   }

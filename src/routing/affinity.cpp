@@ -10,8 +10,8 @@ namespace flyover::routing {
 namespace {
 
 // The nearest ports of a GPU, ascending; empty when it reaches none.
-std::vector<std::uint32_t> nearest_ports(const std::vector<std::uint32_t>& hops, std::uint32_t ports,
-                                         std::uint32_t gpu) {
+std::vector<std::uint32_t> nearest_ports(const std::vector<std::uint32_t>& hops,
+                                         std::uint32_t ports, std::uint32_t gpu) {
   const auto first = hops.begin() + static_cast<std::ptrdiff_t>(gpu) * ports;
   std::vector<std::uint32_t> nearest;
   std::uint32_t least = none;
@@ -29,7 +29,8 @@ std::vector<std::uint32_t> nearest_ports(const std::vector<std::uint32_t>& hops,
 
 std::vector<PortUse> assign_ports(const PortDistances& d) {
   std::map<std::vector<std::uint32_t>, std::vector<std::uint32_t>> equals;
-  for (std::uint32_t g = 0; g < d.gpus; ++g) equals[nearest_ports(d.built, d.ports, g)].push_back(g);
+  for (std::uint32_t g = 0; g < d.gpus; ++g)
+    equals[nearest_ports(d.built, d.ports, g)].push_back(g);
 
   std::vector<PortUse> uses(d.gpus);
   std::vector<std::uint32_t> users(d.ports, 0);
@@ -55,8 +56,9 @@ std::vector<PortUse> assign_ports(const PortDistances& d) {
     uses[g].displaced = true;
     const std::vector<std::uint32_t> next = nearest_ports(d.current, d.ports, g);
     if (next.empty()) continue;
-    const std::uint32_t chosen = *std::min_element(
-        next.begin(), next.end(), [&](std::uint32_t a, std::uint32_t b) { return users[a] < users[b]; });
+    const std::uint32_t chosen =
+        *std::min_element(next.begin(), next.end(),
+                          [&](std::uint32_t a, std::uint32_t b) { return users[a] < users[b]; });
     uses[g].ports.push_back(chosen);
     ++users[chosen];
   }

@@ -19,9 +19,9 @@ struct PortUse {
   bool displaced = false;  // Its own ports are out of service: it uses that of another GPU.
 };
 
-// Gives every GPU the nearest ports: GPU k of m that are equally near to the same n ports gets those
-// from k n / m up to (k + 1) n / m, and at least one. A GPU that has lost all of its own uses the next
-// nearest one, of several the one with the fewest users.
+// Gives every GPU the nearest ports: GPU k of m that are equally near to the same n ports gets
+// those from k n / m up to (k + 1) n / m, and at least one. A GPU that has lost all of its own uses
+// the next nearest one, of several the one with the fewest users.
 [[nodiscard]] std::vector<PortUse> assign_ports(const PortDistances& distances);
 
 }  // namespace flyover::routing

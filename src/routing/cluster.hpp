@@ -1,6 +1,7 @@
 #pragma once
 
-// What the router knows of a topology: the network, the insides of its nodes, and where each rank sits.
+// What the router knows of a topology: the network, the insides of its nodes, and where each rank
+// sits.
 
 #include <cstdint>
 #include <memory>
@@ -32,7 +33,8 @@ class Cluster {
 
   // A site's links by their local numbers.
   [[nodiscard]] std::span<const LinkId> links(std::uint32_t site) const {
-    return std::span(links_).subspan(links_begin_[site], links_begin_[site + 1] - links_begin_[site]);
+    return std::span(links_).subspan(links_begin_[site],
+                                     links_begin_[site + 1] - links_begin_[site]);
   }
   // The ports that a GPU uses, as vertices and as numbers in the network, nearest first.
   [[nodiscard]] std::span<const VertexId> nics(RankPlace place) const {

@@ -19,8 +19,8 @@ struct Arc {
   Duration latency{};
 };
 
-// The part of a topology that one kind of path may use: vertices numbered from 0, and of those which
-// may be passed through (all may begin and end a path).
+// The part of a topology that one kind of path may use: vertices numbered from 0, and of those
+// which may be passed through (all may begin and end a path).
 class Digraph {
  public:
   Digraph() = default;

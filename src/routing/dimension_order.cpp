@@ -10,11 +10,14 @@
 namespace flyover::routing {
 
 DimensionOrder::DimensionOrder(const Topology& topology, const Fabric& fabric)
-    : fabric_(&fabric), extents_(topology.torus), position_of_(fabric.graph().size(), none) {
+    : fabric_(&fabric),
+      extents_(topology.torus),
+      position_of_(fabric.graph().size(), none) {
   if (extents_.empty()) {
-    throw InputError(fmt::format(
-        "dimension-order routing needs a torus, but the fabric is \"{}\"; use \"ecmp\" or \"adaptive\"",
-        topology.fabric));
+    throw InputError(
+        fmt::format("dimension-order routing needs a torus, but the fabric is \"{}\"; use \"ecmp\" "
+                    "or \"adaptive\"",
+                    topology.fabric));
   }
   std::uint64_t product = 1;
   for (const std::uint32_t extent : extents_) product *= extent;
@@ -23,7 +26,8 @@ DimensionOrder::DimensionOrder(const Topology& topology, const Fabric& fabric)
     routers_.push_back(v);
   }
   if (routers_.size() != product) {
-    throw InputError(fmt::format("the torus has {} places, but {} routers", product, routers_.size()));
+    throw InputError(
+        fmt::format("the torus has {} places, but {} routers", product, routers_.size()));
   }
   std::ranges::sort(routers_, {}, [&](std::uint32_t v) { return fabric.vertex(v); });
   for (std::uint32_t k = 0; k < routers_.size(); ++k) position_of_[routers_[k]] = k;

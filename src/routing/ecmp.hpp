@@ -1,7 +1,7 @@
 #pragma once
 
-// Equal-cost multipath: each switch sends all packets of a flow over one of its equally short next hops,
-// chosen by a hash of the flow.
+// Equal-cost multipath: each switch sends all packets of a flow over one of its equally short next
+// hops, chosen by a hash of the flow.
 
 #include <cstdint>
 #include <span>
@@ -17,7 +17,8 @@ namespace flyover::routing {
   return combine(combine(combine(mix(seed), index(from)), index(to)), flow);
 }
 
-// Differs from switch to switch, so that the choice at one says nothing about the choice at the next.
+// Differs from switch to switch, so that the choice at one says nothing about the choice at the
+// next.
 [[nodiscard]] constexpr std::uint64_t hop_key(std::uint64_t flow_key, std::uint64_t vertex) {
   return combine(flow_key, vertex);
 }

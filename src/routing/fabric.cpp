@@ -15,8 +15,10 @@ bool is_fabric_switch(const Vertex& v) {
     case VertexKind::Spine:
     case VertexKind::Core:
     case VertexKind::Switch:
-    case VertexKind::NvSwitch: return true;
-    default: return false;
+    case VertexKind::NvSwitch:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -42,8 +44,7 @@ bool is_scale_up(const Topology& topology, const Link& link) {
 
 bool is_network(const Topology& topology, const Link& link) {
   const NodeId from = topology.vertices[link.from].node;
-  return from == no_node || from != topology.vertices[link.to].node ||
-         link.kind == LinkKind::Torus;
+  return from == no_node || from != topology.vertices[link.to].node || link.kind == LinkKind::Torus;
 }
 
 Fabric::Fabric(const Topology& topology) {
@@ -75,7 +76,8 @@ void Fabric::number_vertices(const Topology& topology) {
       port_of_[index(v)] = static_cast<std::uint32_t>(ports_.size());
       ports_.push_back({.vertex = v, .rail = vertex.rail});
     }
-    // A cable from port to port makes both of them vertices of the fabric; only a torus passes through.
+    // A cable from port to port makes both of them vertices of the fabric; only a torus passes
+    // through.
     if (can_be_port(topology.vertices[link.from]) && can_be_port(topology.vertices[link.to])) {
       enter(link.from, link.kind == LinkKind::Torus);
       enter(link.to, link.kind == LinkKind::Torus);

@@ -25,8 +25,9 @@ struct Port {
   // A router of a torus, or cabled back to back: its own vertex in the fabric graph, and no cables
   // besides. Otherwise none.
   std::uint32_t self = none;
-  std::uint32_t target = none;  // The number of the set of fabric vertices that its cables come from.
-  double bandwidth = 0;         // Of all its cables out.
+  std::uint32_t target =
+      none;                 // The number of the set of fabric vertices that its cables come from.
+  double bandwidth = 0;     // Of all its cables out.
   std::vector<Arc> up{};    // `to` is a fabric vertex.
   std::vector<Arc> down{};  // `from` is a fabric vertex.
 };
@@ -37,7 +38,9 @@ class Fabric {
 
   // Links in service between fabric vertices; Arc::link is a LinkId.
   [[nodiscard]] const Digraph& graph() const { return graph_; }
-  [[nodiscard]] VertexId vertex(std::uint32_t fabric_vertex) const { return vertices_[fabric_vertex]; }
+  [[nodiscard]] VertexId vertex(std::uint32_t fabric_vertex) const {
+    return vertices_[fabric_vertex];
+  }
   [[nodiscard]] std::span<const Port> ports() const { return ports_; }
   // The port of a vertex, or none when no cable joins it to the fabric.
   [[nodiscard]] std::uint32_t port_of(VertexId v) const { return port_of_[index(v)]; }

@@ -40,7 +40,9 @@ auto traits(const Link& link, Site site) {
                     link.latency.count(), static_cast<std::uint64_t>(link.kind), link.up);
 }
 
-std::uint64_t word(double value) { return static_cast<std::uint64_t>(value); }
+std::uint64_t word(double value) {
+  return static_cast<std::uint64_t>(value);
+}
 template <class Integer>
 std::uint64_t word(Integer value) {
   return static_cast<std::uint64_t>(value);
@@ -85,10 +87,16 @@ Interior::Interior(const Topology& topology, const Fabric& fabric, Site site,
         nic_of_[v] = static_cast<std::uint32_t>(nics_.size());
         nics_.push_back(v);
         break;
-      case VertexKind::NvSwitch: scale_up_transit[v] = mesh_transit[v] = 1; break;
+      case VertexKind::NvSwitch:
+        scale_up_transit[v] = mesh_transit[v] = 1;
+        break;
       case VertexKind::PcieSwitch:
-      case VertexKind::Cpu: bus_transit[v] = 1; break;
-      default: scale_up_transit[v] = mesh_transit[v] = bus_transit[v] = 1; break;
+      case VertexKind::Cpu:
+        bus_transit[v] = 1;
+        break;
+      default:
+        scale_up_transit[v] = mesh_transit[v] = bus_transit[v] = 1;
+        break;
     }
   }
   std::vector<Arc> scale_up, bus, built_bus;
@@ -240,18 +248,21 @@ const LocalPath& Interior::from_port(std::uint32_t port, std::uint32_t gpu) {
 }
 
 std::span<const std::uint32_t> Interior::gpus_on_rail(std::uint32_t rail) const {
-  const auto at = std::lower_bound(rails_.begin(), rails_.end(), rail,
-                                   [](const auto& entry, std::uint32_t r) { return entry.first < r; });
+  const auto at =
+      std::lower_bound(rails_.begin(), rails_.end(), rail,
+                       [](const auto& entry, std::uint32_t r) { return entry.first < r; });
   if (at == rails_.end() || at->first != rail) return {};
   return at->second;
 }
 
 std::optional<std::uint32_t> Interior::owner(std::uint32_t port, std::uint32_t gpu) {
   for (std::uint32_t g = 0; g < uses_.size(); ++g) {
-    if (g == gpu || uses_[g].displaced || std::ranges::find(uses_[g].ports, port) == uses_[g].ports.end()) {
+    if (g == gpu || uses_[g].displaced ||
+        std::ranges::find(uses_[g].ports, port) == uses_[g].ports.end()) {
       continue;
     }
-    if (const LocalPath& path = between(gpu, g); path.exists && path.kind == PathKind::ScaleUp) return g;
+    if (const LocalPath& path = between(gpu, g); path.exists && path.kind == PathKind::ScaleUp)
+      return g;
   }
   return std::nullopt;
 }

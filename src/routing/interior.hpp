@@ -28,9 +28,7 @@ struct Site {
   [[nodiscard]] std::uint32_t local(VertexId v) const {
     return static_cast<std::uint32_t>(v) - static_cast<std::uint32_t>(first);
   }
-  [[nodiscard]] bool contains(VertexId v) const {
-    return v >= first && local(v) < vertices;
-  }
+  [[nodiscard]] bool contains(VertexId v) const { return v >= first && local(v) < vertices; }
 };
 
 // The links inside a site, in the order that local numbers follow.
@@ -52,7 +50,8 @@ struct LocalPath {
 // Borrows nothing: all that it needs of the topology is copied. Paths are found on first use.
 class Interior {
  public:
-  Interior(const Topology& topology, const Fabric& fabric, Site site, std::span<const LinkId> links);
+  Interior(const Topology& topology, const Fabric& fabric, Site site,
+           std::span<const LinkId> links);
 
   // Local numbers of the GPUs' vertices; everything below takes GPUs as indices into this.
   [[nodiscard]] std::span<const std::uint32_t> gpus() const { return gpus_; }

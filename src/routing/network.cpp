@@ -10,8 +10,8 @@ namespace flyover::routing {
 
 namespace {
 
-// What the searches towards all destinations may keep. A big torus has one destination per router; the
-// others stay far below.
+// What the searches towards all destinations may keep. A big torus has one destination per router;
+// the others stay far below.
 constexpr std::size_t paths_budget = std::size_t{256} << 20;
 
 std::uint64_t pending_key(std::uint32_t target, std::uint32_t vertex) {
@@ -21,7 +21,8 @@ std::uint64_t pending_key(std::uint32_t target, std::uint32_t vertex) {
 }  // namespace
 
 Network::Network(const Topology& topology) : topology_(topology), fabric_(topology) {
-  if (topology.routing == RoutingPolicy::DimensionOrder) dimension_order_.emplace(topology, fabric_);
+  if (topology.routing == RoutingPolicy::DimensionOrder)
+    dimension_order_.emplace(topology, fabric_);
   paths_.resize(fabric_.targets());
   const std::size_t each =
       (fabric_.graph().size() + 1) * (sizeof(ShortestPaths::Slot) + sizeof(std::uint32_t));
@@ -167,7 +168,8 @@ PathInfo Network::add_hashed(LoadMap& load, const Port& from, const Port& to, do
   return info;
 }
 
-// From the router of the sender's cable to that of the receiver's, of several the ones that `key` picks.
+// From the router of the sender's cable to that of the receiver's, of several the ones that `key`
+// picks.
 bool Network::add_in_dimension_order(LoadMap& load, const Port& from, const Port& to, double bytes,
                                      std::uint64_t key, PathInfo& info) {
   const auto any = [](const Arc&) { return true; };

@@ -28,15 +28,16 @@ class Network {
 
   // Both ports are in service and a path leads from one to the other.
   [[nodiscard]] bool joined(std::uint32_t from, std::uint32_t to);
-  // Adds the load of a transfer between two ports that are joined; what can be sprayed together with
-  // other transfers is left in `pending`.
+  // Adds the load of a transfer between two ports that are joined; what can be sprayed together
+  // with other transfers is left in `pending`.
   PathInfo add(LoadMap& load, Pending& pending, std::uint32_t from, std::uint32_t to, double bytes,
                std::uint64_t flow);
   // Brings what is pending down to the links.
   void settle(LoadMap& load, Pending& pending);
 
  private:
-  // A way onto the shortest paths: the cable, unless the port is on the fabric itself, and the slot.
+  // A way onto the shortest paths: the cable, unless the port is on the fabric itself, and the
+  // slot.
   struct Entry {
     const Arc* cable = nullptr;
     std::uint32_t slot = 0;

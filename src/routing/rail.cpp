@@ -32,8 +32,8 @@ bool match_rails(Cluster& cluster, Ports from, Ports to, std::vector<Lane>& lane
   return !lanes.empty();
 }
 
-// Lays the ports of both ends side by side, each as wide as its share of its end's bandwidth; where two
-// overlap they are a pair.
+// Lays the ports of both ends side by side, each as wide as its share of its end's bandwidth; where
+// two overlap they are a pair.
 bool spread(Cluster& cluster, Ports from, Ports to, std::vector<Lane>& lanes) {
   lanes.clear();
   const auto width = [&](Ports ports) {
@@ -67,7 +67,8 @@ bool by_scale_up(Cluster& cluster, std::uint32_t site, std::uint32_t from, std::
   return path.exists && path.kind == PathKind::ScaleUp && !path.relayed;
 }
 
-bool relay_to_rail(Cluster& cluster, RankPlace from, Ports own, Ports to, std::vector<Lane>& lanes) {
+bool relay_to_rail(Cluster& cluster, RankPlace from, Ports own, Ports to,
+                   std::vector<Lane>& lanes) {
   if (to.empty()) return false;
   const auto relays = cluster.interior(from.site).gpus_on_rail(cluster.port(to[0]).rail);
   for (std::size_t k = 0; k < relays.size(); ++k) {
@@ -83,14 +84,15 @@ bool relay_to_rail(Cluster& cluster, RankPlace from, Ports own, Ports to, std::v
   return false;
 }
 
-// The GPUs that could stand in for one at its end of the network: itself first, then those of its node
-// that it reaches over scale-up links, starting from its own index so that they take turns.
+// The GPUs that could stand in for one at its end of the network: itself first, then those of its
+// node that it reaches over scale-up links, starting from its own index so that they take turns.
 std::vector<std::uint32_t> stand_ins(Cluster& cluster, RankPlace place) {
   const auto n = static_cast<std::uint32_t>(cluster.interior(place.site).gpus().size());
   std::vector<std::uint32_t> gpus{place.gpu};
   for (std::uint32_t k = 1; k < n; ++k) {
     const std::uint32_t g = (place.gpu + k) % n;
-    if (by_scale_up(cluster, place.site, place.gpu, g) && by_scale_up(cluster, place.site, g, place.gpu)) {
+    if (by_scale_up(cluster, place.site, place.gpu, g) &&
+        by_scale_up(cluster, place.site, g, place.gpu)) {
       gpus.push_back(g);
     }
   }

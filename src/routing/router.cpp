@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -25,14 +26,15 @@ struct Router::Impl {
   LoadMap scratch;
 
   Impl(const Topology& topology, RouterOptions chosen)
-      : cluster(topology), options(chosen), scratch(topology.links.size()) {}
+      : cluster(topology),
+        options(chosen),
+        scratch(topology.links.size()) {}
 
   [[nodiscard]] std::string name(std::uint32_t rank) const {
     return vertex_name(cluster.topology(), cluster.topology().gpus[rank]);
   }
   [[noreturn]] void fail(std::uint32_t from, std::uint32_t to, std::string_view reason) const {
-    throw SimulationError(
-        fmt::format("{} and {} cannot talk: {}", name(from), name(to), reason));
+    throw SimulationError(fmt::format("{} and {} cannot talk: {}", name(from), name(to), reason));
   }
   void check_rank(std::uint32_t rank) const {
     require(rank < cluster.topology().gpus.size(), "a rank that the topology has");
@@ -45,6 +47,18 @@ struct Router::Impl {
     }
   }
 
+  // Between nodes; and between GPUs of one node that nothing inside joins, when both are cabled to
+  // the fabric themselves. NICs never carry what stays in a node.
+  bool over_network(std::uint32_t from, std::uint32_t to) {
+    const RankPlace a = cluster.place(from), b = cluster.place(to);
+    if (a.site != b.site) return true;
+    if (cluster.interior(a.site).between(a.gpu, b.gpu).exists) return false;
+    const auto is_own_port = [this](std::uint32_t rank, RankPlace place) {
+      const auto nics = cluster.nics(place);
+      return !nics.empty() && nics[0] == cluster.topology().gpus[rank];
+    };
+    return is_own_port(from, a) && is_own_port(to, b);
+  }
   const LocalPath& inside(std::uint32_t from, std::uint32_t to) {
     const RankPlace a = cluster.place(from), b = cluster.place(to);
     const LocalPath& path = cluster.interior(a.site).between(a.gpu, b.gpu);
@@ -55,7 +69,7 @@ struct Router::Impl {
     return path;
   }
 
-  void add_local(LoadMap& load, std::uint32_t site, const LocalPath& path, double bytes) {
+  void add_local(LoadMap& load, std::uint32_t site, const LocalPath& path, double bytes) const {
     const auto links = cluster.links(site);
     for (const routing::LocalHop& hop : path.hops) load.add(links[hop.link], bytes * hop.share);
   }
@@ -74,35 +88,33 @@ void Router::Impl::choose(std::uint32_t from, std::uint32_t to) {
   check_up(from, to);
   routing::choose_lanes(cluster, a, b, options.pxn, lanes);
   if (!lanes.empty()) return;
+  std::string reason;
+  for (const auto& [rank, place] : {std::pair(from, a), std::pair(to, b)}) {
+    if (reason.empty() && cluster.ports(place).empty()) {
+      reason = fmt::format("{} reaches no NIC that is in service", name(rank));
+    }
+  }
+  if (reason.empty()) {
+    const std::uint32_t out = cluster.port(cluster.ports(a)[0]).rail;
+    const std::uint32_t in = cluster.port(cluster.ports(b)[0]).rail;
+    const auto nic_name = [&](RankPlace place) {
+      return vertex_name(cluster.topology(), cluster.nics(place)[0]);
+    };
+    reason = fmt::format("no path in service leads from {} (rail {}) to {} (rail {})", nic_name(a),
+                         out, nic_name(b), in);
+    if (out != in) reason += "; the rails are not joined";
+  }
   if (!options.pxn) {
     routing::choose_lanes(cluster, a, b, true, lanes);
-    if (!lanes.empty()) {
-      const auto on = [&](RankPlace place, std::uint32_t rank) {
-        return cluster.ports(place).empty()
-                   ? fmt::format("{} (which reaches no NIC)", name(rank))
-                   : fmt::format("rail {}", cluster.port(cluster.ports(place)[0]).rail);
-      };
-      fail(from, to,
-           fmt::format("{} and {} are not joined, so that GPUs on other rails must relay: PXN is "
-                       "needed (NCCL_PXN_DISABLE=0)",
-                       on(a, from), on(b, to)));
-    }
+    if (!lanes.empty()) reason += ", so another GPU must relay: PXN is needed (NCCL_PXN_DISABLE=0)";
   }
-  for (const auto& [rank, place] : {std::pair(from, a), std::pair(to, b)}) {
-    if (cluster.ports(place).empty()) {
-      fail(from, to, fmt::format("{} reaches no NIC that is in service", name(rank)));
-    }
-  }
-  const auto port_name = [&](RankPlace place) {
-    return vertex_name(cluster.topology(), cluster.nics(place)[0]);
-  };
-  fail(from, to, fmt::format("no path in service leads from {} to {}{}", port_name(a), port_name(b),
-                             options.pxn ? ", nor between GPUs that could relay" : ""));
+  fail(from, to, reason);
 }
 
 PathInfo Router::Impl::add_lane(LoadMap& load, RankPlace from, RankPlace to, const Lane& lane,
                                 double bytes, std::uint64_t flow) {
-  PathInfo info = cluster.network().add(load, load.pending_, lane.from_port, lane.to_port, bytes, flow);
+  PathInfo info =
+      cluster.network().add(load, load.pending_, lane.from_port, lane.to_port, bytes, flow);
   const auto cross = [&](std::uint32_t site, const LocalPath& path) {
     add_local(load, site, path, bytes);
     info.latency += path.latency;
@@ -133,7 +145,7 @@ PathInfo Router::Impl::add(LoadMap& load, std::uint32_t from, std::uint32_t to, 
   check_rank(to);
   if (from == to) return {};
   const RankPlace a = cluster.place(from), b = cluster.place(to);
-  if (a.site == b.site) {
+  if (!over_network(from, to)) {
     const LocalPath& path = inside(from, to);
     add_local(load, a.site, path, bytes);
     return {.latency = path.latency, .kind = path.kind, .relayed = path.relayed};
@@ -168,7 +180,6 @@ Router::Router(Router&&) noexcept = default;
 
 Route Router::route(std::uint32_t from, std::uint32_t to, std::uint64_t flow) const {
   const PathInfo info = add_route(impl_->scratch, from, to, 1.0, flow);
-  impl_->scratch.router_ = this;
   return {info, impl_->scratch.take()};
 }
 
@@ -221,7 +232,7 @@ PathKind Router::path_kind(std::uint32_t from, std::uint32_t to) const {
   impl_->check_rank(from);
   impl_->check_rank(to);
   if (from == to) return PathKind::Self;
-  if (impl_->cluster.place(from).site != impl_->cluster.place(to).site) return PathKind::Network;
+  if (impl_->over_network(from, to)) return PathKind::Network;
   return impl_->inside(from, to).kind;
 }
 

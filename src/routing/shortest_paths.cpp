@@ -11,13 +11,13 @@ ShortestPaths::ShortestPaths(const Digraph& graph, std::span<const std::uint32_t
       roots_(static_cast<std::uint32_t>(roots.size())) {
   for (const std::uint32_t root : roots) {
     slot_of_[root] = slots();
-    slots_.push_back({.vertex = root,
-                      .first_hop = 0,
-                      .capacity = std::numeric_limits<double>::infinity()});
+    slots_.push_back(
+        {.vertex = root, .first_hop = 0, .capacity = std::numeric_limits<double>::infinity()});
   }
   if (roots_ == 1) return;
   arrivals_.assign(std::size_t{roots_} * roots_, 0.0);
-  for (std::uint32_t root = 0; root < roots_; ++root) arrivals_[std::size_t{root} * roots_ + root] = 1;
+  for (std::uint32_t root = 0; root < roots_; ++root)
+    arrivals_[std::size_t{root} * roots_ + root] = 1;
 }
 
 bool ShortestPaths::expand_level() {
@@ -51,17 +51,26 @@ void ShortestPaths::resolve(std::uint32_t s) {
     if (next != none && slots_[next].first_hop == none) resolve(next);
   }
   Slot& slot = slots_[s];
+  // Parallel cables together can fill no more than the paths beyond them.
+  width_.resize(slots_.size(), 0.0);
   slot.first_hop = static_cast<std::uint32_t>(hops_.size());
   for (const Arc& arc : arcs) {
     const std::uint32_t next = next_slot(slot, arc);
     if (next == none) continue;
-    const double capacity = std::min(arc.bandwidth, slots_[next].capacity);
-    hops_.push_back({arc.link, next, capacity, arc.latency});
-    slot.capacity += capacity;
+    width_[next] += arc.bandwidth;
+    hops_.push_back({arc.link, next, arc.bandwidth, arc.latency});
     slot.latency = std::max(slot.latency, arc.latency + slots_[next].latency);
   }
   slot.hops = static_cast<std::uint32_t>(hops_.size()) - slot.first_hop;
-  for (std::uint32_t h = slot.first_hop; h < hops_.size(); ++h) hops_[h].share /= slot.capacity;
+  const auto made = std::span(hops_).subspan(slot.first_hop, slot.hops);
+  for (NextHop& hop : made) {
+    hop.share *= std::min(1.0, slots_[hop.slot].capacity / width_[hop.slot]);
+    slot.capacity += hop.share;
+  }
+  for (NextHop& hop : made) {
+    hop.share /= slot.capacity;
+    width_[hop.slot] = 0;
+  }
   if (roots_ == 1) return;
   arrivals_.resize(slots_.size() * roots_, 0.0);
   for (const NextHop& hop : hops(slot)) {

@@ -9,11 +9,11 @@
 
 namespace flyover::routing {
 
-// The shortest paths (in hops) from everywhere to one place, found level by level and only as far out
-// as somebody asks. Borrows the graph.
+// The shortest paths (in hops) from everywhere to one place, found level by level and only as far
+// out as somebody asks. Borrows the graph.
 //
-// Each vertex reached has a slot. Slots are numbered by distance: a next hop always has a lower slot
-// than the vertex it leaves, and the roots have the lowest, in the order given.
+// Each vertex reached has a slot. Slots are numbered by distance: a next hop always has a lower
+// slot than the vertex it leaves, and the roots have the lowest, in the order given.
 class ShortestPaths {
  public:
   struct NextHop {
@@ -64,13 +64,14 @@ class ShortestPaths {
   std::vector<Slot> slots_;
   std::vector<NextHop> hops_;
   std::vector<double> arrivals_;  // By slot and root, when there are several roots.
+  std::vector<double> width_;     // Scratch, by slot; zero between uses.
   std::uint32_t roots_ = 0;
   std::uint32_t level_begin_ = 0;
 };
 
-// Sends what lies in `amounts` (by slot) down to the roots, split at every vertex in proportion to the
-// capacity of the shortest paths beyond; calls add(link, amount) for every link used. Leaves all amounts
-// zero.
+// Sends what lies in `amounts` (by slot) down to the roots, split at every vertex in proportion to
+// the capacity of the shortest paths beyond; calls add(link, amount) for every link used. Leaves
+// all amounts zero.
 template <class Add>
 void spray(ShortestPaths& paths, std::span<double> amounts, Add&& add) {
   for (auto s = static_cast<std::uint32_t>(amounts.size()); s-- > 0;) {

@@ -201,6 +201,7 @@ class FlowNetwork {
   }
 
   [[nodiscard]] Bandwidth max_flow() const {
+    if (capacity_.empty()) return {};
     std::uint32_t vertices = 2;
     for (const auto& [edge, capacity] : capacity_) {
       vertices = std::max({vertices, edge.first + 1, edge.second + 1});
@@ -306,13 +307,13 @@ std::vector<TierInfo> find_tiers(const Topology& topology) {
   std::vector<TierInfo> tiers;
   for (const auto& [kind, sum] : sums) {
     // Two directions make a cable.
-    const std::uint64_t per_cable = 2 * (is_network(kind) ? topology.ports_per_cable : 1);
+    const std::uint64_t per_cable = 2ULL * (is_network(kind) ? topology.ports_per_cable : 1);
     TierInfo tier;
     tier.kind = kind;
     tier.cables = (sum.links + per_cable - 1) / per_cable;
     tier.down = (sum.down + per_cable - 1) / per_cable;
-    tier.per_cable_low = Bandwidth{sum.low};
-    tier.per_cable_high = Bandwidth{sum.high};
+    tier.per_cable_low = Bandwidth{sum.low * static_cast<double>(per_cable / 2)};
+    tier.per_cable_high = Bandwidth{sum.high * static_cast<double>(per_cable / 2)};
     tier.total = Bandwidth{sum.total / 2};
     tiers.push_back(tier);
   }
@@ -367,7 +368,7 @@ std::optional<std::pair<VertexId, VertexId>> find_disconnected(const Topology& t
     }
     if (reach.empty()) {
       if (!first_island) return std::pair{first, gpu};
-      alone = gpu;
+      if (!alone) alone = gpu;
     } else if (alone && islands.of[index(*alone)] != islands.of[index(gpu)]) {
       return std::pair{*alone, gpu};
     }

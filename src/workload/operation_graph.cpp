@@ -22,11 +22,6 @@ namespace {
 
 constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
 
-bool has_root(CollectiveOp op) {
-  return op == CollectiveOp::Broadcast || op == CollectiveOp::Reduce ||
-         op == CollectiveOp::Scatter || op == CollectiveOp::Gather;
-}
-
 // Per operation the one before it on its stream, or `none`.
 std::vector<std::uint32_t> stream_predecessors(const Program& program) {
   std::vector<std::uint32_t> before(program.ops.size(), none);
@@ -36,6 +31,18 @@ std::vector<std::uint32_t> stream_predecessors(const Program& program) {
     if (!first) before[op] = std::exchange(place->second, op);
   }
   return before;
+}
+
+// `circle`: each waits for the next, the last for the first.
+[[noreturn]] void fail_circle(const Program& program, std::vector<std::uint32_t> circle) {
+  constexpr std::size_t shown = 12;
+  std::rotate(circle.begin(), std::ranges::min_element(circle), circle.end());
+  std::string text;
+  for (std::size_t i = 0; i < std::min(circle.size(), shown); ++i) {
+    text += program.ops[circle[i]].id + " -> ";
+  }
+  if (circle.size() > shown) text += fmt::format("({} more) -> ", circle.size() - shown);
+  throw InputError("operations wait for each other: " + text + program.ops[circle.front()].id);
 }
 
 void check_rank(std::uint32_t rank, std::uint32_t ranks, std::string_view owner) {
@@ -94,7 +101,11 @@ class ProgramCheck {
       }
       check(op);
     }
-    check_cycles();
+    try {
+      check_order(program_);
+    } catch (const InputError& error) {
+      fail(error.problem());
+    }
   }
 
  private:
@@ -147,7 +158,7 @@ class ProgramCheck {
       fail(op, fmt::format("rank {} is in no group of \"{}\"", member.outsider, family.name));
     }
     if (op.collective != CollectiveOp::Barrier && op.bytes == Bytes{0}) fail(op, "moves no bytes");
-    if (has_root(op.collective) && op.root >= member.smallest) {
+    if (rooted(op.collective) && op.root >= member.smallest) {
       fail(op, fmt::format("has its root at position {}, but a group of \"{}\" has only {} ranks",
                            op.root, family.name, member.smallest));
     }
@@ -175,56 +186,6 @@ class ProgramCheck {
         fail(op, fmt::format("rank {} is its own peer", rank));
       }
     }
-  }
-
-  // Depth-first search with a stack of its own: a chain may be longer than the thread's stack is
-  // deep.
-  void check_cycles() const {
-    const std::vector<std::uint32_t> before = stream_predecessors(program_);
-    enum class State : std::uint8_t { New, Open, Closed };
-    std::vector<State> state(program_.ops.size(), State::New);
-    struct Visit {
-      std::uint32_t op;
-      std::size_t next;  // Of the operations it waits for: `after`, then the one before it.
-    };
-    std::vector<Visit> path;
-    for (std::uint32_t start = 0; start < program_.ops.size(); ++start) {
-      if (state[start] != State::New) continue;
-      path.push_back({start, 0});
-      state[start] = State::Open;
-      while (!path.empty()) {
-        Visit& visit = path.back();
-        const std::vector<std::uint32_t>& after = program_.ops[visit.op].after;
-        const std::size_t step = visit.next++;
-        if (step > after.size()) {
-          state[visit.op] = State::Closed;
-          path.pop_back();
-          continue;
-        }
-        const std::uint32_t other = step < after.size() ? after[step] : before[visit.op];
-        if (other == none || state[other] == State::Closed) continue;
-        if (state[other] == State::Open) {
-          std::vector<std::uint32_t> circle;
-          const auto entry = std::ranges::find(path, other, &Visit::op);
-          for (auto at = entry; at != path.end(); ++at) circle.push_back(at->op);
-          fail_cycle(std::move(circle));
-        }
-        state[other] = State::Open;
-        path.push_back({other, 0});
-      }
-    }
-  }
-
-  // `circle`: each waits for the next, the last for the first.
-  [[noreturn]] void fail_cycle(std::vector<std::uint32_t> circle) const {
-    constexpr std::size_t shown = 12;
-    std::rotate(circle.begin(), std::ranges::min_element(circle), circle.end());
-    std::string text;
-    for (std::size_t i = 0; i < std::min(circle.size(), shown); ++i) {
-      text += program_.ops[circle[i]].id + " -> ";
-    }
-    if (circle.size() > shown) text += fmt::format("({} more) -> ", circle.size() - shown);
-    fail("operations wait for each other: " + text + program_.ops[circle.front()].id);
   }
 
   const Workload& workload_;
@@ -301,6 +262,49 @@ std::uint32_t peer_of(const Operation& op, std::uint32_t rank, std::uint32_t ran
   if (!op.peer_relative) return static_cast<std::uint32_t>(op.peer);
   const auto all = static_cast<std::int64_t>(ranks);
   return static_cast<std::uint32_t>(((rank + op.peer % all) % all + all) % all);
+}
+
+bool rooted(CollectiveOp op) {
+  return op == CollectiveOp::Broadcast || op == CollectiveOp::Reduce ||
+         op == CollectiveOp::Scatter || op == CollectiveOp::Gather;
+}
+
+// Depth-first search with a stack of its own: a chain may be longer than the thread's stack is
+// deep.
+void check_order(const Program& program) {
+  const std::vector<std::uint32_t> before = stream_predecessors(program);
+  enum class State : std::uint8_t { New, Open, Closed };
+  std::vector<State> state(program.ops.size(), State::New);
+  struct Visit {
+    std::uint32_t op;
+    std::size_t next;  // Of the operations it waits for: `after`, then the one before it.
+  };
+  std::vector<Visit> path;
+  for (std::uint32_t start = 0; start < program.ops.size(); ++start) {
+    if (state[start] != State::New) continue;
+    path.push_back({start, 0});
+    state[start] = State::Open;
+    while (!path.empty()) {
+      Visit& visit = path.back();
+      const std::vector<std::uint32_t>& after = program.ops[visit.op].after;
+      const std::size_t step = visit.next++;
+      if (step > after.size()) {
+        state[visit.op] = State::Closed;
+        path.pop_back();
+        continue;
+      }
+      const std::uint32_t other = step < after.size() ? after[step] : before[visit.op];
+      if (other == none || state[other] == State::Closed) continue;
+      if (state[other] == State::Open) {
+        std::vector<std::uint32_t> circle;
+        const auto entry = std::ranges::find(path, other, &Visit::op);
+        for (auto at = entry; at != path.end(); ++at) circle.push_back(at->op);
+        fail_circle(program, std::move(circle));
+      }
+      state[other] = State::Open;
+      path.push_back({other, 0});
+    }
+  }
 }
 
 void validate(const Workload& workload) {

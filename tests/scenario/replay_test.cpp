@@ -26,7 +26,7 @@ double total(const Breakdown& b) {
 
 TEST_CASE("a collective starts when its last member has arrived, and the wait is idle time",
           "[scenario][replay]") {
-  const Cluster c(crossbar(2, 100_GBps, 0ps), library("ideal", {{"NCCL_ALGO", "Ring"}}));
+  const Cluster c(crossbar(2, 100_GBps, 0ns), library("ideal", {{"NCCL_ALGO", "Ring"}}));
   const Result r = c.run(R"({"ranks": 2, "groups": {"dp": [[0,1]]}, "programs": [
     {"ranks": "0", "ops": [{"id": "sum", "op": "all_reduce", "bytes": "1 GB", "group": "dp"}]},
     {"ranks": "1", "ops": [{"id": "late", "op": "delay", "duration": "30 ms"},
@@ -50,8 +50,8 @@ TEST_CASE("the breakdown adds up to the run", "[scenario][replay]") {
       {"id": "f", "op": "compute", "flops": "1 TFLOP", "dtype": "bf16", "bytes": "1 GB"},
       {"id": "x", "op": "all_reduce", "bytes": "512 MiB", "group": "tp", "after": ["f"]},
       {"id": "y", "op": "all_gather", "bytes": "64 MiB", "group": "dp", "after": ["f"], "stream": "s"},
-      {"id": "s", "op": "send", "bytes": "8 MiB", "peer": "+1", "stream": "u", "after": ["x"]},
-      {"id": "r", "op": "recv", "bytes": "8 MiB", "peer": "-1", "stream": "v"},
+      {"id": "s", "op": "send", "bytes": "8 MiB", "peer": "+1", "wrap": true, "stream": "u", "after": ["x"]},
+      {"id": "r", "op": "recv", "bytes": "8 MiB", "peer": "-1", "wrap": true, "stream": "v"},
       {"id": "g", "op": "compute", "flops": "500 GFLOP", "dtype": "bf16", "after": ["y", "r"]}]}]})")
                        .result;
   CHECK(total(r.breakdown) == Approx(to_microseconds(r.time)).epsilon(1e-9));
@@ -59,7 +59,7 @@ TEST_CASE("the breakdown adds up to the run", "[scenario][replay]") {
 }
 
 TEST_CASE("a pipeline's bubble is the wait for a peer", "[scenario][replay]") {
-  const Cluster c(crossbar(2, 100_GBps, 0ps));
+  const Cluster c(crossbar(2, 100_GBps, 0ns));
   const Result r = c.run(R"({"ranks": 2, "programs": [
     {"ranks": "0", "ops": [{"id": "f", "op": "delay", "duration": "20 ms"},
                            {"id": "s", "op": "send", "peer": 1, "bytes": "1 GB", "after": ["f"]}]},
@@ -72,13 +72,13 @@ TEST_CASE("a pipeline's bubble is the wait for a peer", "[scenario][replay]") {
 }
 
 TEST_CASE("a group of one rank ends its collectives at once", "[scenario][replay]") {
-  const Cluster c(crossbar(2, 100_GBps, 0ps));
+  const Cluster c(crossbar(2, 100_GBps, 0ns));
   CHECK(c.time(R"({"ranks": 2, "groups": {"tp": [[0],[1]]}, "programs": [{"ranks": "0-1", "ops": [
-      {"id": "x", "op": "all_reduce", "bytes": "1 GB", "group": "tp"}]}]})") == 0ps);
+      {"id": "x", "op": "all_reduce", "bytes": "1 GB", "group": "tp"}]}]})") == 0ns);
 }
 
 TEST_CASE("a member that never calls is named, and who waits for it", "[scenario][replay]") {
-  const Cluster c(crossbar(3, 100_GBps, 0ps));
+  const Cluster c(crossbar(3, 100_GBps, 0ns));
   const std::string text = R"({"ranks": 3, "groups": {"tp": [[0,1,2]]}, "programs": [
     {"name": "p", "ranks": "0-1", "ops": [
       {"id": "x", "op": "all_reduce", "bytes": "1 MB", "group": "tp"},
@@ -93,7 +93,7 @@ TEST_CASE("a member that never calls is named, and who waits for it", "[scenario
 }
 
 TEST_CASE("ranks that wait for each other are both named", "[scenario][replay]") {
-  const Cluster c(crossbar(2, 100_GBps, 0ps));
+  const Cluster c(crossbar(2, 100_GBps, 0ns));
   CHECK_THROWS_WITH(
       c.time(R"({"ranks": 2, "groups": {"a": [[0,1]], "b": [[0,1]]}, "programs": [
     {"name": "p", "ranks": "0", "ops": [
@@ -107,7 +107,7 @@ TEST_CASE("ranks that wait for each other are both named", "[scenario][replay]")
 }
 
 TEST_CASE("a send without its receive is a deadlock with both ends named", "[scenario][replay]") {
-  const Cluster c(crossbar(2, 100_GBps, 0ps));
+  const Cluster c(crossbar(2, 100_GBps, 0ns));
   CHECK_THROWS_WITH(c.time(R"({"ranks": 2, "programs": [
     {"ranks": "0", "ops": [{"id": "s", "op": "send", "peer": 1, "bytes": "1 MB"}]},
     {"ranks": "1", "ops": [{"id": "d", "op": "delay", "duration": "1 us"}]}]})"),
@@ -141,7 +141,7 @@ TEST_CASE("the slices of a track never overlap, and cover what the ranks did", "
 }
 
 TEST_CASE("only some ranks of a large run are recorded, and the trace says so", "[scenario][replay]") {
-  const Cluster c(crossbar(16, 100_GBps, 0ps));
+  const Cluster c(crossbar(16, 100_GBps, 0ns));
   ReplayOptions options{.timeline = true};
   options.timeline_ranks = 2;
   const Replay r = c.run(R"({"ranks": 16, "programs": [
@@ -154,7 +154,7 @@ TEST_CASE("only some ranks of a large run are recorded, and the trace says so", 
 }
 
 TEST_CASE("a faster resource shortens the run by as much as it limits it", "[scenario][replay]") {
-  const Cluster c(crossbar(2, 100_GBps, 0ps), library("ideal", {{"NCCL_ALGO", "Ring"}}));
+  const Cluster c(crossbar(2, 100_GBps, 0ns), library("ideal", {{"NCCL_ALGO", "Ring"}}));
   const Workload w = c.read(R"({"ranks": 2, "groups": {"dp": [[0,1]]}, "programs": [{"ranks": "0-1", "ops": [
       {"id": "k", "op": "compute", "flops": "1 TFLOP", "dtype": "bf16"},
       {"id": "x", "op": "all_reduce", "bytes": "3 GB", "group": "dp", "after": ["k"]}]}]})");
@@ -169,16 +169,16 @@ TEST_CASE("a faster resource shortens the run by as much as it limits it", "[sce
 }
 
 TEST_CASE("a data type that the GPU lacks is refused with those it has", "[scenario][replay]") {
-  const Cluster c(crossbar(1, 100_GBps, 0ps));
+  const Cluster c(crossbar(1, 100_GBps, 0ns));
   CHECK_THROWS_WITH(c.time(R"({"ranks": 1, "programs": [{"ranks": "0", "ops": [
       {"id": "k", "op": "compute", "flops": "1 TFLOP", "dtype": "fp4"}]}]})"),
                     "operation \"k\" computes in \"fp4\", for which plain has no rate; it has bf16");
 }
 
 TEST_CASE("a workload for another number of GPUs is refused", "[scenario][replay]") {
-  const Cluster c(crossbar(4, 100_GBps, 0ps));
+  const Cluster c(crossbar(4, 100_GBps, 0ns));
   Workload w = c.read(R"({"collectives": [{"op": "all_reduce", "bytes": "1 MB", "group": "all"}]})");
-  const Cluster other(crossbar(2, 100_GBps, 0ps));
+  const Cluster other(crossbar(2, 100_GBps, 0ns));
   CHECK_THROWS_WITH(replay(other.topology, other.cost, w),
                     "the workload has 4 ranks, but the topology has 2 GPUs");
 }

@@ -15,7 +15,7 @@ namespace flyover::test {
 // A library of configs/libraries, steered by NCCL's variables.
 inline Library library(const std::string& name,
                        const std::vector<std::pair<std::string, std::string>>& variables = {}) {
-  Library out = io::load_library(name);
+  Library out = io::read_library(io::library_document(name));
   for (const auto& [variable, value] : variables) set_variable(out.settings, variable, value);
   return out;
 }

@@ -12,9 +12,9 @@
 
 namespace flyover::test {
 
-// Eight GPUs on four NVSwitches (5, 4, 4, 5 lanes of 25 GB/s), eight NICs of 50 GB/s; two GPUs and two
-// NICs on each of four PCIe switches, two of those on each of two sockets. 200 ns per NVLink hop,
-// 300 ns per PCIe hop.
+// Eight GPUs on four NVSwitches (5, 4, 4, 5 lanes of 25 GB/s), eight NICs of 50 GB/s; two GPUs and
+// two NICs on each of four PCIe switches, two of those on each of two sockets. 200 ns per NVLink
+// hop, 300 ns per PCIe hop.
 [[nodiscard]] NodeSpec switched_node();
 // Every pair of GPUs joined by one xGMI link of 50 GB/s; NICs as switched_node().
 [[nodiscard]] NodeSpec mesh_node();

@@ -1,14 +1,14 @@
 #pragma once
 
 // What a communication library would do with a collective on a cluster, and what that costs: the
-// candidates (algorithm x protocol x channels), the one that the library would choose, and for each the
-// stream that the engine runs.
+// candidates (algorithm x protocol x channels), the one that the library would choose, and for each
+// the stream that the engine runs.
 //
 //   T(S) = startup(S) + S / rate      (LatencyRule in library.hpp has the parts of the start-up)
 //   rate = min(cap, min over links of capacity / weight)
 //
-// with weight = payload bytes on the link per byte of S x the protocol's wire bytes per payload byte,
-// divided by the efficiency of the link's generation under that algorithm and protocol.
+// with weight = payload bytes on the link per byte of S x the protocol's wire bytes per payload
+// byte, divided by the efficiency of the link's generation under that algorithm and protocol.
 // docs/models/cost.md has every equation and parameter.
 
 #include <cstdint>
@@ -42,15 +42,15 @@ struct CollectivePlan {
   Protocol protocol = Protocol::Simple;
   std::uint32_t channels = 1;
   Duration startup{};  // Before bytes flow: launch, hops, pipeline fill.
-  // Wire bytes on each link per byte of the call, protocol overhead included; ascending by link. Shared
-  // between plans of one group that differ in size only.
+  // Wire bytes on each link per byte of the call, protocol overhead included; ascending by link.
+  // Shared between plans of one group that differ in size only.
   std::shared_ptr<const std::vector<Hop>> loads;
   double rate_cap = std::numeric_limits<double>::infinity();  // Bytes of the call per second.
-  Duration alone{};         // Time without contention.
-  // What limits it alone: "latency", "nvlink out", "nic in (host-leaf)", "protocol (LL)", "channels (2)",
-  // "reduction (fp8)", "nothing to send".
+  Duration alone{};                                           // Time without contention.
+  // What limits it alone: "latency", "nvlink out", "nic in (host-leaf)", "protocol (LL)", "channels
+  // (2)", "reduction (fp8)", "nothing to send".
   std::string bottleneck;
-  double wire_share = 0;    // Of the bottleneck link's capacity that is used while bytes flow.
+  double wire_share = 0;  // Of the bottleneck link's capacity that is used while bytes flow.
 };
 
 struct Choice {
@@ -58,25 +58,28 @@ struct Choice {
   std::vector<CollectivePlan> alternatives;  // The others, fastest first, without loads.
 };
 
-// The library that fits the GPUs of a topology: "rccl" for AMD's (architecture "cdna..."), else "nccl".
+// The library that fits the chips of a topology: "rccl" for AMD's (architecture "cdna..."), "ideal"
+// for TPUs, whose library we have no parameters of, else "nccl".
 [[nodiscard]] std::string default_library(const Topology& topology);
 
-// Borrows topology, router and library, which must outlive it. The router's options and the library's
-// settings should agree on PXN. The first call of a group costs its edges, later ones microseconds;
-// caches per group; not safe to share between threads.
+// Borrows topology, router and library, which must outlive it. The router's options and the
+// library's settings should agree on PXN. The first call of a group costs its edges, later ones
+// microseconds; caches per group; not safe to share between threads.
 class CostModel {
  public:
   CostModel(const Topology& topology, const Router& router, const Library& library);
   ~CostModel();
   CostModel(CostModel&&) noexcept;
 
-  // Throws InputError when the group is empty, names a rank twice or one that is not there, when its
-  // root is outside, and when the settings leave nothing to choose from (NCCL_ALGO=NVLS on a PCIe box),
-  // with the reason for every algorithm; SimulationError when members cannot reach each other.
+  // Throws InputError when the group is empty, names a rank twice or one that is not there, when
+  // its root is outside, and when the settings leave nothing to choose from (NCCL_ALGO=NVLS on a
+  // PCIe box), with the reason for every algorithm; SimulationError when members cannot reach each
+  // other.
   [[nodiscard]] Choice choose(const CollectiveCall& call) const;
 
   // A single message from rank to rank (send/recv).
-  [[nodiscard]] CollectivePlan point_to_point(std::uint32_t from, std::uint32_t to, Bytes bytes) const;
+  [[nodiscard]] CollectivePlan point_to_point(std::uint32_t from, std::uint32_t to,
+                                              Bytes bytes) const;
 
   [[nodiscard]] GroupShape shape(std::span<const std::uint32_t> ranks) const;
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// A communication library as data: read from configs/libraries/*.json (io/library_reader.hpp), where
-// every number stands beside its source, and steered by NCCL's own variables.
+// A communication library as data: read from configs/libraries/*.json (io/library_reader.hpp),
+// where every number stands beside its source, and steered by NCCL's own variables.
 
 #include <array>
 #include <cstdint>
@@ -25,8 +25,8 @@ struct LibrarySettings {
   std::vector<AlgorithmId> forbidden_algorithms;  // NCCL_ALGO=^Tree
   std::vector<Protocol> protocols;                // NCCL_PROTO: allowed ones; empty: all.
   std::vector<Protocol> forbidden_protocols;
-  bool nvls = true;                           // NCCL_NVLS_ENABLE
-  bool pxn = true;                            // NCCL_PXN_DISABLE=0; the caller hands it to the Router.
+  bool nvls = true;  // NCCL_NVLS_ENABLE
+  bool pxn = true;   // NCCL_PXN_DISABLE=0; the caller hands it to the Router.
   std::optional<std::uint32_t> min_channels;  // NCCL_MIN_NCHANNELS, NCCL_MIN_CTAS
   std::optional<std::uint32_t> max_channels;  // NCCL_MAX_NCHANNELS, NCCL_MAX_CTAS
   std::vector<std::string> notes;             // Accepted, but with no effect on the model.
@@ -84,24 +84,25 @@ struct Evidence {
 //
 //   startup(S) = base + messages + overlapped(hops, S/rate) + fill S / (S + fill_half)
 //   hops       = domain_hops x domain_hop + network_hops x (network_hop + wire beyond network_wire)
-//   overlapped(h, t) = (h^p + t^p)^(1/p) - t, with p = overlap: 1 adds the hops to the transfer; above
-//   1 they hide behind it (a long ring keeps all of its hops busy at once).
+//   overlapped(h, t) = (h^p + t^p)^(1/p) - t, with p = overlap: 1 adds the hops to the transfer;
+//   above 1 they hide behind it (a long ring keeps all of its hops busy at once).
 struct LatencyRule {
   Scope where;
   Duration base{};
   Duration domain_hop{};
   Duration network_hop{};
-  Duration network_wire{};     // Wire latency that network_hop already includes.
-  Duration domain_message{};   // Per message that a rank posts one after the other to distinct peers.
+  Duration network_wire{};  // Wire latency that network_hop already includes.
+  Duration
+      domain_message{};  // Per message that a rank posts one after the other to distinct peers.
   Duration network_message{};
   double overlap = 1;
-  Duration fill{};             // Pipeline fill once chunks have grown to their full size ...
-  Bytes fill_half;             // ... half of which is reached at this size.
+  Duration fill{};  // Pipeline fill once chunks have grown to their full size ...
+  Bytes fill_half;  // ... half of which is reached at this size.
   Evidence evidence;
 };
 
-// The share of a link's bandwidth that payload and protocol together can use, at some numbers of the
-// group's members in a domain; in between the share goes with the logarithm of the number.
+// The share of a link's bandwidth that payload and protocol together can use, at some numbers of
+// the group's members in a domain; in between the share goes with the logarithm of the number.
 struct EfficiencyRule {
   struct Point {
     std::uint32_t members = 1;
@@ -151,10 +152,12 @@ struct Library {
   bool lockstep = false;
   // Rings of a full mesh use all pairs of a domain evenly.
   bool mesh_rings = false;
+  // Rings leave a domain on the rail on which they enter the next one.
+  bool rail_rings = false;
   std::vector<Protocol> protocols;
   std::map<Protocol, double> wire_bytes;  // Per byte of payload.
   std::map<CollectiveOp, std::vector<AlgorithmId>> algorithms;
-  std::vector<CollectiveOp> tuned;        // Those that NCCL_ALGO and NCCL_PROTO speak of.
+  std::vector<CollectiveOp> tuned;  // Those that NCCL_ALGO and NCCL_PROTO speak of.
   // In each list the first rule that covers a candidate holds.
   std::vector<LatencyRule> latencies;
   std::vector<EfficiencyRule> efficiencies;

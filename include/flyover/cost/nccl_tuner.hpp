@@ -1,8 +1,9 @@
 #pragma once
 
 // NCCL's own performance model: the one it chooses with, not the one that we predict times with. A
-// graph search finds channels x per-channel speed; published latencies and caps turn that into a time
-// per algorithm and protocol. Equations: docs/models/cost.md; tables: configs/libraries/nccl-*.json.
+// graph search finds channels x per-channel speed; published latencies and caps turn that into a
+// time per algorithm and protocol. Equations: docs/models/cost.md; tables:
+// configs/libraries/nccl-*.json.
 
 #include <array>
 #include <cstdint>
@@ -28,7 +29,7 @@ struct TunerArchitecture {
   ByNodes ring_ll128{};                // and per channel.
   ByNodes tree_ll128{};
   ByNodes tree_simple{};
-  bool halve_fast_channels = false;    // Channels are doubled only from 50 GB/s when there are many.
+  bool halve_fast_channels = false;  // Channels are doubled only from 50 GB/s when there are many.
 };
 
 struct TunerLatency {
@@ -44,14 +45,14 @@ struct NcclTuning {
   double pcie_share = 1;                      // Planned share of nominal bandwidth.
   double network_share = 1;
   std::map<AlgorithmId, TunerLatency> latencies;
-  double network_post = 0;          // us per ring step on the host; three times as much for Simple.
-  double nvls_ratio = 1;            // Bus to algorithm bandwidth of NVLS and NVLSTree.
-  double ring_plateau = 1;          // Latency factor of ring-Simple all-reduce across nodes ...
-  double ring_plateau_bytes = 0;    // ... from this many bytes per rank on.
+  double network_post = 0;        // us per ring step on the host; three times as much for Simple.
+  double nvls_ratio = 1;          // Bus to algorithm bandwidth of NVLS and NVLSTree.
+  double ring_plateau = 1;        // Latency factor of ring-Simple all-reduce across nodes ...
+  double ring_plateau_bytes = 0;  // ... from this many bytes per rank on.
   std::array<std::vector<double>, 3> tree_correction;  // By protocol, per power of two from 64 B.
   std::uint32_t max_channels = 32;
-  std::array<std::uint32_t, 3> threads{};         // Per channel, by protocol.
-  std::array<std::uint32_t, 3> thread_bytes{};    // A channel pays off from threads x this on.
+  std::array<std::uint32_t, 3> threads{};       // Per channel, by protocol.
+  std::array<std::uint32_t, 3> thread_bytes{};  // A channel pays off from threads x this on.
 };
 
 // What the model needs to know of a group.
@@ -60,10 +61,10 @@ struct TunerGroup {
   std::uint32_t nodes = 1;
   std::uint32_t local_ranks = 1;  // Of the fullest node.
   std::string architecture;
-  bool nvlink = false;            // Members of a node reach each other over scale-up links.
-  double node_bandwidth = 0;      // Planned GB/s of one GPU into its node.
-  std::uint32_t nics = 0;         // Of one node, that the members use.
-  double nic_bandwidth = 0;       // Planned GB/s of one.
+  bool nvlink = false;        // Members of a node reach each other over scale-up links.
+  double node_bandwidth = 0;  // Planned GB/s of one GPU into its node.
+  std::uint32_t nics = 0;     // Of one node, that the members use.
+  double nic_bandwidth = 0;   // Planned GB/s of one.
 };
 
 // Channels and GB/s per channel that the search finds.
@@ -73,7 +74,8 @@ struct TunerGraph {
   double network_speed = 0;
 };
 struct TunerGraphs {
-  TunerGraph ring;  // Trees use it too.
+  TunerGraph ring;
+  TunerGraph tree;  // The ring's channels, faster inside nodes where these allow it.
   TunerGraph nvls;
 };
 [[nodiscard]] const TunerArchitecture& tuner_architecture(const NcclTuning& tuning,

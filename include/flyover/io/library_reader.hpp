@@ -1,8 +1,8 @@
 #pragma once
 
-// Communication libraries as files: configs/libraries/*.json, or one of the user's own.
+// Communication libraries as files: those of configs/libraries/, compiled in, or one of the user's
+// own.
 
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,15 +12,15 @@
 
 namespace flyover::io {
 
-// Reads one library. Throws InputError, with the place, for whatever is missing, unknown or impossible.
-[[nodiscard]] Library read_library(const Document& document);
+// The text of a library: the file `name` when it ends in ".json", else the shipped one of that name
+// ("nccl-2.27", "ideal"), else the highest version of it ("nccl"). Throws InputError with the
+// nearest name when there is none.
+[[nodiscard]] Document library_document(std::string_view name);
+// The names of shipped libraries, in alphabetical order.
+[[nodiscard]] std::vector<std::string> library_names();
 
-// The file of a library: `name` itself when it ends in ".json", else the file of `folder` that has the
-// name ("nccl-2.27", "ideal"), else its highest version ("nccl"). Throws InputError with the nearest
-// name when there is none.
-[[nodiscard]] std::filesystem::path find_library(const std::filesystem::path& folder,
-                                                 std::string_view name);
-// The names that find_library knows, in alphabetical order.
-[[nodiscard]] std::vector<std::string> library_names(const std::filesystem::path& folder);
+// Reads one library. Throws InputError, with the place, for whatever is missing, unknown or
+// impossible.
+[[nodiscard]] Library read_library(const Document& document);
 
 }  // namespace flyover::io

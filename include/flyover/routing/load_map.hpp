@@ -14,9 +14,9 @@ class Router;
 
 // Adds up the load that many transfers put on links: the weights of a stream.
 //
-// What Router::add_route sprays over a fabric is kept per pair of places (switch, destination) and goes
-// down to the links only in take(), once for all transfers that share a destination. A map thus belongs
-// to the one router that added to it, which must outlive it.
+// What Router::add_route sprays over a fabric is kept per pair of places (switch, destination) and
+// goes down to the links only in take(), once for all transfers that share a destination. A map
+// thus belongs to the one router that added to it, which must outlive it.
 class LoadMap {
  public:
   explicit LoadMap(std::size_t links) : load_(links, 0.0), seen_(links, 0) {}

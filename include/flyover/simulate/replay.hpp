@@ -21,7 +21,7 @@ struct ReplayOptions {
   std::uint32_t timeline_ranks = 64;
   // Capacity factors by class name ("nvlink", "sm", "hbm", ...); "latency" divides start-ups and link
   // latencies. For what-if runs.
-  std::map<std::string, double> scale;
+  std::map<std::string, double> scale = {};
 };
 
 struct Replay {

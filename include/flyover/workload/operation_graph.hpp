@@ -61,6 +61,14 @@ struct Workload {
 // The peer of a send or receive as seen by `rank`.
 [[nodiscard]] std::uint32_t peer_of(const Operation& op, std::uint32_t rank, std::uint32_t ranks);
 
+// Whether a collective has a root: broadcast, reduce, scatter, gather.
+[[nodiscard]] bool rooted(CollectiveOp op);
+
+// Throws InputError when operations wait for each other, through `after` and the order of streams,
+// and prints the circle. Requires every `after` to be the index of an operation. A part of
+// validate.
+void check_order(const Program& program);
+
 // Throws InputError, naming program and operation, for a workload that does not hold together: no
 // operations; ranks out of range, twice in a group or in two programs; operations that share an id,
 // have no work, name a group that their rank is not in, or wait for each other (the circle is

@@ -1,9 +1,8 @@
 #pragma once
 
-// Small clusters with the rates of real ones (shared/hardware/HARDWARE.md), built without any file but
-// the library's.
+// Small clusters with the rates of real ones (shared/hardware/HARDWARE.md), built without any file
+// but the library's.
 
-#include <filesystem>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -49,17 +48,24 @@ inline NodeSpec switched_node(const NodeRates& rates) {
 }
 
 inline NodeSpec dgx_a100() {
-  return switched_node({"ampere", "nvlink3", 8, 25_GBps, {2, 2, 2, 2, 2, 2}, false, 200_Gbps, 32_GBps});
+  return switched_node(
+      {"ampere", "nvlink3", 8, 25_GBps, {2, 2, 2, 2, 2, 2}, false, 200_Gbps, 32_GBps});
 }
-inline NodeSpec dgx_h100() { return switched_node({"hopper", "nvlink4", 8, 25_GBps, {5, 4, 4, 5}}); }
-inline NodeSpec hgx_h800() { return switched_node({"hopper", "nvlink4", 8, 25_GBps, {2, 2, 2, 2}}); }
-inline NodeSpec dgx_b200() { return switched_node({"blackwell", "nvlink5", 8, 50_GBps, {9, 9}}); }
+inline NodeSpec dgx_h100() {
+  return switched_node({"hopper", "nvlink4", 8, 25_GBps, {5, 4, 4, 5}});
+}
+inline NodeSpec hgx_h800() {
+  return switched_node({"hopper", "nvlink4", 8, 25_GBps, {2, 2, 2, 2}});
+}
+inline NodeSpec dgx_b200() {
+  return switched_node({"blackwell", "nvlink5", 8, 50_GBps, {9, 9}});
+}
 inline NodeSpec dgx_b300() {
   return switched_node({"blackwell", "nvlink5", 8, 50_GBps, {9, 9}, true, 800_Gbps, 121_GBps});
 }
 inline NodeSpec nvl72(std::uint32_t gpus, Bandwidth nic) {
-  return switched_node(
-      {"blackwell", "nvlink5", gpus, 50_GBps, std::vector<std::uint32_t>(18, 1), true, nic, 121_GBps});
+  return switched_node({"blackwell", "nvlink5", gpus, 50_GBps, std::vector<std::uint32_t>(18, 1),
+                        true, nic, 121_GBps});
 }
 inline NodeSpec mesh_node(const std::string& architecture, const std::string& scale_up,
                           Bandwidth lane) {
@@ -68,8 +74,12 @@ inline NodeSpec mesh_node(const std::string& architecture, const std::string& sc
   spec.mesh_lanes = 1;
   return spec;
 }
-inline NodeSpec mi300x() { return mesh_node("cdna3", "xgmi-mi300", 64_GBps); }
-inline NodeSpec mi355x() { return mesh_node("cdna4", "xgmi-mi355", Bandwidth{76.5e9}); }
+inline NodeSpec mi300x() {
+  return mesh_node("cdna3", "xgmi-mi300", 64_GBps);
+}
+inline NodeSpec mi355x() {
+  return mesh_node("cdna4", "xgmi-mi355", Bandwidth{76.5e9});
+}
 inline NodeSpec pcie_box() {
   NodeSpec spec = switched_node({"ampere", "pcie4", 8, 25_GBps, {}, false, 200_Gbps, 32_GBps});
   spec.scale_up = ScaleUp::None;
@@ -92,9 +102,7 @@ inline Topology cluster(const NodeSpec& node, std::uint32_t nodes,
 }
 
 inline Library load(const std::string& name) {
-  const std::filesystem::path folder =
-      std::filesystem::path(FLYOVER_SOURCE_DIR) / "configs" / "libraries";
-  return io::read_library(io::Document::load(io::find_library(folder, name)));
+  return io::read_library(io::library_document(name));
 }
 
 // A cluster, its router and a library, kept together.
@@ -105,7 +113,8 @@ struct Bench {
       : Bench(cluster(node, nodes, kind), name, std::move(variables)) {}
   Bench(Topology built, const std::string& name,
         std::vector<std::pair<std::string, std::string>> variables = {})
-      : topology(std::move(built)), library(load(name)) {
+      : topology(std::move(built)),
+        library(load(name)) {
     for (const auto& [variable, value] : variables) set_variable(library.settings, variable, value);
     router = std::make_unique<Router>(topology, RouterOptions{library.settings.pxn});
     model = std::make_unique<CostModel>(topology, *router, library);

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "flyover/base/error.hpp"
 #include "flyover/routing/router.hpp"
 #include "route_laws.hpp"
 #include "support/topologies.hpp"
@@ -127,4 +128,45 @@ TEST_CASE("a GPU that is cabled to a switch is its own NIC", "[routing]") {
   CHECK(route.latency == 1us);
   CHECK(route.switch_hops == 1);
   CHECK(route.kind == PathKind::Network);
+}
+
+TEST_CASE("GPUs of one node that only the fabric joins talk over it", "[routing]") {
+  Sketch sketch;
+  sketch.node("tray");
+  const VertexId a = sketch.add(VertexKind::Gpu, "a"), b = sketch.add(VertexKind::Gpu, "b");
+  const VertexId c = sketch.add(VertexKind::Gpu, "c");
+  const VertexId nic = sketch.add(VertexKind::Nic, "nic");
+  const VertexId s = sketch.fabric(VertexKind::Switch, "crossbar");
+  sketch.cable(a, s, LinkKind::Other, 450_GBps, 500ns);
+  sketch.cable(b, s, LinkKind::Other, 450_GBps, 500ns);
+  sketch.cable(c, nic, LinkKind::Pcie, 55_GBps, 300ns);
+  sketch.cable(nic, s, LinkKind::Other, 50_GBps, 500ns);
+  const Topology topology = sketch.build();
+  const Router router(topology, {});
+  CHECK(router.route(0, 1).kind == PathKind::Network);
+  CHECK(router.path_kind(0, 1) == PathKind::Network);
+  CHECK(broken_law(topology, router.route(0, 1), 0, 1) == "");
+  // The third has only a NIC, and what stays in a node never passes one.
+  CHECK_THROWS_AS(router.route(0, 2), SimulationError);
+}
+
+TEST_CASE("in a rack the GPUs use the NICs of their own board", "[routing]") {
+  NodeSpec rack = switched_node();
+  rack.gpus = 72;
+  rack.links_per_switch.assign(36, 1);
+  rack.pcie_switches = 0;
+  rack.cpus = 36;
+  rack.cpus_per_board = 2;
+  const auto per_gpu = GENERATE(1U, 2U);
+  rack.nics = 72 * per_gpu;
+  const Topology topology = cluster(rack, 2, FabricKind::RailOnly);
+  const Router router(topology, {});
+  for (std::uint32_t g = 0; g < 72; ++g) {
+    CHECK(router.rail(g) == g * per_gpu);
+    CHECK(router.nics(g).size() == per_gpu);
+  }
+  CHECK(router.route(0, 71).hops.size() == 72);
+  const Route route = router.route(0, 72 + 71);
+  CHECK(route.relayed);
+  CHECK(broken_law(topology, route, 0, 143) == "");
 }

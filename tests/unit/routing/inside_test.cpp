@@ -100,7 +100,8 @@ TEST_CASE("GPUs of a cube mesh without a link between them go over PCIe", "[rout
   CHECK_FALSE(route.relayed);
 
   SECTION("and over the GPUs between them when that is the only way") {
-    for (const char* s : {"0", "1", "2", "3"}) take_down(topology, std::string("node0/pcie-switch") + s);
+    for (const char* s : {"0", "1", "2", "3"})
+      take_down(topology, std::string("node0/pcie-switch") + s);
     const Router router(topology, {});
     const Route relayed = router.route(0, 5);
     CHECK(relayed.kind == PathKind::ScaleUp);
@@ -119,8 +120,8 @@ TEST_CASE("without scale-up links bytes take the PCIe tree", "[routing]") {
   const Topology topology = cluster(pcie_node(), 1, FabricKind::None);
   const Router router(topology, {});
   CHECK(router.path_kind(0, 1) == PathKind::Pcie);
-  CHECK(by_name(topology, router.route(0, 3)) ==
-        Shares{{"node0/gpu0 -> node0/pcie-switch0", 1.0}, {"node0/pcie-switch0 -> node0/gpu3", 1.0}});
+  CHECK(by_name(topology, router.route(0, 3)) == Shares{{"node0/gpu0 -> node0/pcie-switch0", 1.0},
+                                                        {"node0/pcie-switch0 -> node0/gpu3", 1.0}});
   const Route far = router.route(0, 7);
   CHECK(by_name(topology, far) == Shares{{"node0/gpu0 -> node0/pcie-switch0", 1.0},
                                          {"node0/pcie-switch0 -> node0/cpu0", 1.0},
@@ -176,9 +177,12 @@ TEST_CASE("in-switch reduction uses the switches by their lanes", "[routing]") {
     const Route up = router.to_switch(9), down = router.from_switch(9);
     CHECK(up.latency == 200ns);
     CHECK(up.kind == PathKind::ScaleUp);
-    CHECK(by_name(topology, up).at("node1/gpu1 -> node1/nvswitch0") == Approx(5.0 / 18).epsilon(1e-12));
-    CHECK(by_name(topology, up).at("node1/gpu1 -> node1/nvswitch1") == Approx(4.0 / 18).epsilon(1e-12));
-    CHECK(by_name(topology, down).at("node1/nvswitch3 -> node1/gpu1") == Approx(5.0 / 18).epsilon(1e-12));
+    CHECK(by_name(topology, up).at("node1/gpu1 -> node1/nvswitch0") ==
+          Approx(5.0 / 18).epsilon(1e-12));
+    CHECK(by_name(topology, up).at("node1/gpu1 -> node1/nvswitch1") ==
+          Approx(4.0 / 18).epsilon(1e-12));
+    CHECK(by_name(topology, down).at("node1/nvswitch3 -> node1/gpu1") ==
+          Approx(5.0 / 18).epsilon(1e-12));
     double sum = 0;
     for (const Hop& hop : down.hops) sum += hop.share;
     CHECK(sum == Approx(1).epsilon(1e-12));
@@ -191,19 +195,22 @@ TEST_CASE("in-switch reduction uses the switches by their lanes", "[routing]") {
     CHECK(by_name(topology, router.to_switch(8)).at("node1/gpu0 -> node1/nvswitch0") ==
           Approx(5.0 / 18).epsilon(1e-12));
   }
-  SECTION("a switch that does not reach all GPUs is left out, one GPU out of service is not asked") {
+  SECTION(
+      "a switch that does not reach all GPUs is left out, one GPU out of service is not asked") {
     take_down(topology, "node0/gpu3", "node0/nvswitch0");
     CHECK(Router(topology, {}).to_switch(0).hops.size() == 3);
     take_down(topology, "node0/gpu3");
     CHECK(Router(topology, {}).to_switch(0).hops.size() == 4);
   }
   SECTION("none is left") {
-    for (const char* s : {"0", "1", "2", "3"}) take_down(topology, std::string("node0/nvswitch") + s);
+    for (const char* s : {"0", "1", "2", "3"})
+      take_down(topology, std::string("node0/nvswitch") + s);
     const Router router(topology, {});
     CHECK_FALSE(router.has_in_switch_reduction(0));
     CHECK(router.has_in_switch_reduction(8));
-    CHECK_THROWS_WITH(router.to_switch(2), Equals("node0/gpu2 cannot reduce in its node's switches: "
-                                                  "no switch in service reaches every GPU"));
+    CHECK_THROWS_WITH(router.to_switch(2),
+                      Equals("node0/gpu2 cannot reduce in its node's switches: "
+                             "no switch in service reaches every GPU"));
     CHECK_THROWS_AS(router.from_switch(2), SimulationError);
   }
 }

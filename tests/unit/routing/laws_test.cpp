@@ -1,11 +1,10 @@
 // What holds on every topology, whole or damaged.
 
-#include <catch2/catch.hpp>
-
 #include <random>
 
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/breadth_first_search.hpp>
+#include <catch2/catch.hpp>
 
 #include "flyover/base/error.hpp"
 #include "flyover/routing/router.hpp"
@@ -69,19 +68,24 @@ std::vector<Case> cases() {
   return all;
 }
 
+std::uint32_t below(std::mt19937& random, std::size_t n) {
+  return static_cast<std::uint32_t>(random() % n);
+}
+
 // Takes a few cables and devices out of service, and narrows others.
 void damage(Topology& topology, std::mt19937& random) {
-  const auto below = [&](std::size_t n) { return random() % static_cast<std::uint32_t>(n); };
   for (int i = 0; i < 6; ++i) {
-    topology.links[LinkId{below(topology.links.size())}].up = false;
-    Link& narrow = topology.links[LinkId{below(topology.links.size())}];
+    topology.links[LinkId{below(random, topology.links.size())}].up = false;
+    Link& narrow = topology.links[LinkId{below(random, topology.links.size())}];
     narrow.bandwidth = narrow.nominal * 0.3;
   }
-  for (int i = 0; i < 2; ++i) topology.vertices[VertexId{below(topology.vertices.size())}].up = false;
+  for (int i = 0; i < 2; ++i)
+    topology.vertices[VertexId{below(random, topology.vertices.size())}].up = false;
 }
 
 // Links on the shortest path from NIC to NIC through switches alone, by an independent search.
-std::optional<std::uint32_t> network_distance(const Topology& topology, VertexId from, VertexId to) {
+std::optional<std::uint32_t> network_distance(const Topology& topology, VertexId from,
+                                              VertexId to) {
   boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS> graph(topology.vertices.size());
   for (const Link& link : topology.links) {
     const Vertex& a = topology.vertices[link.from];
@@ -92,9 +96,9 @@ std::optional<std::uint32_t> network_distance(const Topology& topology, VertexId
     if (leaves && enters) add_edge(index(link.from), index(link.to), graph);
   }
   std::vector<std::uint32_t> distance(topology.vertices.size(), 0);
-  breadth_first_search(graph, index(from),
-                       boost::visitor(make_bfs_visitor(
-                           record_distances(distance.data(), boost::on_tree_edge()))));
+  breadth_first_search(
+      graph, index(from),
+      boost::visitor(make_bfs_visitor(record_distances(distance.data(), boost::on_tree_edge()))));
   return distance[index(to)] == 0 ? std::nullopt : std::optional(distance[index(to)]);
 }
 
@@ -111,7 +115,7 @@ TEST_CASE("every route keeps the laws, on whole and on damaged clusters", "[rout
       for (const bool pxn : {true, false}) {
         const Router router(topology, {.pxn = pxn});
         for (int i = 0; i < 200; ++i) {
-          const std::uint32_t from = random() % ranks, to = random() % ranks;
+          const std::uint32_t from = below(random, ranks), to = below(random, ranks);
           CAPTURE(base.name, round, pxn, from, to);
           try {
             const Route route = router.route(from, to, random());
@@ -144,8 +148,8 @@ TEST_CASE("adding routes up gives the same loads as adding each", "[routing]") {
       const Router router(topology, {.pxn = round % 2 == 0});
       LoadMap together(topology.links.size()), one_by_one(topology.links.size());
       for (int i = 0; i < 300; ++i) {
-        const std::uint32_t from = random() % ranks, to = random() % ranks;
-        const double bytes = random() % 1000 + 1;
+        const std::uint32_t from = below(random, ranks), to = below(random, ranks);
+        const double bytes = below(random, 1000) + 1.0;
         const std::uint64_t flow = random();
         CAPTURE(base.name, round, from, to);
         Route route;
@@ -183,7 +187,7 @@ TEST_CASE("the network path is the shortest there is", "[routing]") {
     const auto ranks = static_cast<std::uint32_t>(topology.gpus.size());
     const Router router(topology, {.pxn = false});
     for (int i = 0; i < 40; ++i) {
-      const std::uint32_t from = random() % ranks, to = random() % ranks;
+      const std::uint32_t from = below(random, ranks), to = below(random, ranks);
       if (router.nics(from).size() != 1 || router.nics(to).size() != 1 ||
           topology.node_of_rank(from) == topology.node_of_rank(to) ||
           !topology.vertices[topology.gpus[from]].up || !topology.vertices[topology.gpus[to]].up) {
@@ -224,9 +228,8 @@ TEST_CASE("routes on one rail are the same there and back", "[routing]") {
 }
 
 TEST_CASE("a load map serves one router at a time", "[routing]") {
-  const Topology topology =
-      cluster(switched_node(), 4, FabricKind::RailOptimized,
-              [](FabricSpec& f) { f.nodes_per_unit = 2; });
+  const Topology topology = cluster(switched_node(), 4, FabricKind::RailOptimized,
+                                    [](FabricSpec& f) { f.nodes_per_unit = 2; });
   const Router one(topology, {}), other(topology, {});
   LoadMap load(topology.links.size());
   one.add_route(load, 0, 16, 1.0);

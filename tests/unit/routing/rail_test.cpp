@@ -84,9 +84,9 @@ TEST_CASE("rails that are not joined need a relay", "[routing]") {
   const Router router(topology, without_pxn);
   CHECK(router.route(1, 8 + 1).switch_hops == 1);
   CHECK_THROWS_WITH(router.route(1, 8 + 6),
-                    Equals("node0/gpu1 and node1/gpu6 cannot talk: rail 1 and rail 6 are not joined, "
-                           "so that GPUs on other rails must relay: PXN is needed "
-                           "(NCCL_PXN_DISABLE=0)"));
+                    Equals("node0/gpu1 and node1/gpu6 cannot talk: no path in service leads from "
+                           "node0/nic1 (rail 1) to node1/nic6 (rail 6); the rails are not joined, "
+                           "so another GPU must relay: PXN is needed (NCCL_PXN_DISABLE=0)"));
 }
 
 TEST_CASE("a GPU of the receiver's node relays where the sender's node is not on its rail",
@@ -123,10 +123,10 @@ TEST_CASE("nodes on different rails talk over a relay at each end", "[routing]")
   take_down(topology, "node0/nic1");
   CHECK_THROWS_WITH(Router(topology, {}).route(0, 5),
                     Equals("node0/gpu0 and node1/gpu2 cannot talk: no path in service leads from "
-                           "node0/nic0 to node1/nic2, nor between GPUs that could relay"));
+                           "node0/nic0 (rail 0) to node1/nic2 (rail 2); the rails are not joined"));
   CHECK_THROWS_WITH(Router(topology, without_pxn).route(0, 5),
                     Equals("node0/gpu0 and node1/gpu2 cannot talk: no path in service leads from "
-                           "node0/nic0 to node1/nic2"));
+                           "node0/nic0 (rail 0) to node1/nic2 (rail 2); the rails are not joined"));
 }
 
 TEST_CASE("a sender whose NIC is down goes over the GPU beside the next one", "[routing]") {
@@ -169,22 +169,25 @@ TEST_CASE("a GPU that reaches no NIC needs a relay", "[routing]") {
     CHECK(broken_law(topology, route, from, to) == "");
     CHECK(route.relayed);
   }
-  CHECK_THROWS_WITH(Router(topology, without_pxn).route(2, 5),
-                    Equals("node0/gpu2 and node1/gpu1 cannot talk: node0/gpu2 (which reaches no NIC) "
-                           "and rail 1 are not joined, so that GPUs on other rails must relay: PXN "
-                           "is needed (NCCL_PXN_DISABLE=0)"));
+  CHECK_THROWS_WITH(
+      Router(topology, without_pxn).route(2, 5),
+      Equals("node0/gpu2 and node1/gpu1 cannot talk: node0/gpu2 reaches no NIC that is "
+             "in service, so another GPU must relay: PXN is needed "
+             "(NCCL_PXN_DISABLE=0)"));
 
   for (const char* nic : {"node0/nic0", "node0/nic1", "node0/nic3"}) take_down(topology, nic);
-  CHECK_THROWS_WITH(Router(topology, {}).route(5, 2),
-                    Equals("node1/gpu1 and node0/gpu2 cannot talk: node0/gpu2 reaches no NIC that is "
-                           "in service"));
+  CHECK_THROWS_WITH(
+      Router(topology, {}).route(5, 2),
+      Equals("node1/gpu1 and node0/gpu2 cannot talk: node0/gpu2 reaches no NIC that is "
+             "in service"));
 }
 
 TEST_CASE("nodes without a fabric cannot talk", "[routing]") {
   const Topology topology = cluster(switched_node(), 2, FabricKind::None);
-  CHECK_THROWS_WITH(Router(topology, {}).route(0, 8),
-                    Equals("node0/gpu0 and node1/gpu0 cannot talk: node0/gpu0 reaches no NIC that is "
-                           "in service"));
+  CHECK_THROWS_WITH(
+      Router(topology, {}).route(0, 8),
+      Equals("node0/gpu0 and node1/gpu0 cannot talk: node0/gpu0 reaches no NIC that is "
+             "in service"));
 }
 
 TEST_CASE("GPUs that share a NIC both use it", "[routing]") {

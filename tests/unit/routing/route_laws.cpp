@@ -18,7 +18,8 @@ std::string link_name(const Topology& topology, const Link& link) {
 std::string broken_law(const Topology& topology, const Route& route, std::uint32_t from,
                        std::uint32_t to) {
   const VertexId sender = topology.gpus[from], receiver = topology.gpus[to];
-  const NodeId from_node = topology.vertices[sender].node, to_node = topology.vertices[receiver].node;
+  const NodeId from_node = topology.vertices[sender].node,
+               to_node = topology.vertices[receiver].node;
   std::map<VertexId, double> surplus;
   std::set<LinkId> links;
   for (const Hop& hop : route.hops) {

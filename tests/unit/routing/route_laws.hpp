@@ -9,8 +9,8 @@
 namespace flyover::test {
 
 // "" when the route keeps the laws of every route, else the law that it breaks: all bytes leave the
-// sender and arrive, none are lost or made on the way; every link is in service; no GPU is passed but
-// one that relays, no NIC but those of the two nodes, and between GPUs of a node none at all.
+// sender and arrive, none are lost or made on the way; every link is in service; no GPU is passed
+// but one that relays, no NIC but those of the two nodes, and between GPUs of a node none at all.
 [[nodiscard]] std::string broken_law(const Topology& topology, const Route& route,
                                      std::uint32_t from, std::uint32_t to);
 

@@ -1,0 +1,86 @@
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/command.hpp"
+#include "cli/inputs.hpp"
+#include "flyover/base/error.hpp"
+#include "flyover/io/result_writer.hpp"
+#include "flyover/report/summary.hpp"
+#include "flyover/simulate/replay.hpp"
+
+namespace flyover::cli {
+
+namespace {
+
+class Run final : public Command {
+ public:
+  void add_options(CLI::App& app) override {
+    add_topology_option(app, topology_);
+    app.add_option("-w,--workload", workload_, "A workload file; - is stdin")
+        ->required()
+        ->type_name("WORKLOAD");
+    add_library_option(app, library_);
+    add_set_option(app, settings_);
+    app.add_flag("--sensitivity", sensitivity_,
+                 "Also run with each class of resources 10 % faster, to see what matters");
+    app.add_option("--timeline", timeline_, "Write a timeline that opens in Perfetto")
+        ->type_name("FILE");
+    app.add_option("--timeline-ranks", options_.timeline_ranks,
+                   "Ranks that have tracks of their own in it")
+        ->capture_default_str();
+    app.add_option("--json", json_, "Write the result")->type_name("FILE");
+    app.add_option("--csv", csv_, "Write a row for every kind of collective")->type_name("FILE");
+    app.add_option("--report", report_)->group("");  // A promise of INTERFACES, not yet kept.
+  }
+
+  void run(const Terminal& terminal) override {
+    if (!report_.empty()) {
+      throw InputError("flyover run --report is not part of this version");
+    }
+    if (topology_ == "-" && workload_ == "-") {
+      throw InputError("--topology and --workload cannot both be standard input");
+    }
+    OutputFiles files;
+    files.claim("--timeline", timeline_);
+    files.claim("--json", json_);
+    files.claim("--csv", csv_);
+    const Settings settings = sort_settings(settings_);
+
+    Cluster cluster(topology_, library_, settings);
+    const Workload workload = load_workload(workload_, settings, cluster);
+    options_.timeline = files.wants("--timeline");
+    Replay replay = flyover::replay(cluster.topology, cluster.cost, workload, options_);
+    Result& result = replay.result;
+    result.inputs = cluster.inputs;
+    if (sensitivity_) {
+      result.sensitivity =
+          flyover::sensitivity(cluster.topology, cluster.cost, workload, result.time);
+    }
+
+    files.put("--timeline", [&] { return io::timeline_json(replay.trace, result); });
+    files.put("--json", [&] { return io::result_json(result); });
+    files.put("--csv", [&] { return io::result_csv(result); });
+    if (!terminal.quiet && !files.uses_standard_output()) print(summary(result, terminal.width));
+    files.commit();
+  }
+
+ private:
+  std::string topology_;
+  std::string workload_;
+  std::string library_;
+  std::vector<std::string> settings_;
+  bool sensitivity_ = false;
+  std::string timeline_;
+  std::string json_;
+  std::string csv_;
+  std::string report_;
+  ReplayOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_run() { return std::make_unique<Run>(); }
+
+}  // namespace flyover::cli

@@ -1,0 +1,127 @@
+#include "flyover/io/result_reader.hpp"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace flyover::io {
+
+namespace {
+
+constexpr std::string_view format_name = "flyover-result-1";
+
+double amount(const Field& field) {
+  const double value = field.number();
+  if (value < 0) field.fail(fmt::format("expected a number of zero or more, got {}", value));
+  return value;
+}
+
+Duration microseconds(const Field& field) {
+  const double picoseconds = amount(field) * 1e6;
+  if (!(picoseconds < 0x1p63)) field.fail("is longer than simulated time can hold (106 days)");
+  return Duration{std::llround(picoseconds)};
+}
+
+std::uint64_t whole(const Field& field) {
+  const std::int64_t value = field.integer();
+  if (value < 0) field.fail(fmt::format("expected zero or more, got {}", value));
+  return static_cast<std::uint64_t>(value);
+}
+
+std::vector<std::string> texts(const Field& field) {
+  std::vector<std::string> out;
+  for (const Field& item : field.elements()) out.push_back(item.text());
+  return out;
+}
+
+template <class Id>
+Id named(const Field& field, std::optional<Id> (*parse)(std::string_view), std::string_view kind) {
+  const auto id = parse(field.text());
+  if (!id) field.fail(fmt::format("expected {}, got \"{}\"", kind, field.text()));
+  return *id;
+}
+AlgorithmId read_algorithm(const Field& field) {
+  return named(field, algorithm_id, "an algorithm");
+}
+Protocol read_protocol(const Field& field) { return named(field, protocol, "a protocol"); }
+
+Breakdown read_breakdown(const Field& field) {
+  Breakdown out;
+  out.compute_us = amount(field["compute_us"]);
+  const Field exposed = field["exposed_us"];
+  for (const std::string& family : exposed.keys()) out.exposed_us[family] = amount(exposed[family]);
+  out.startup_us = amount(field["startup_us"]);
+  out.bubble_us = amount(field["bubble_us"]);
+  out.idle_us = amount(field["idle_us"]);
+  return out;
+}
+
+CollectiveStats read_collective(const Field& field) {
+  CollectiveStats out;
+  out.op = field["op"].text();
+  out.group = field["group"].text();
+  out.ranks = field["ranks"].count(0);
+  out.bytes = Bytes{static_cast<std::int64_t>(whole(field["bytes"]))};
+  out.count = whole(field["count"]);
+  out.mean = microseconds(field["time_us"]);
+  out.longest = microseconds(field["longest_us"]);
+  out.alone = microseconds(field["alone_us"]);
+  out.mean_wait = microseconds(field["wait_us"]);
+  out.algbw_GBps = amount(field["algbw_GBps"]);
+  out.busbw_GBps = amount(field["busbw_GBps"]);
+  out.algorithm = read_algorithm(field["algorithm"]);
+  out.protocol = read_protocol(field["protocol"]);
+  out.channels = field["channels"].count(0);
+  out.bottleneck = field["bottleneck"].text();
+  for (const Field& item : field["alternatives"].elements()) {
+    out.alternatives.push_back({read_algorithm(item["algorithm"]), read_protocol(item["protocol"]),
+                                item["channels"].count(0), microseconds(item["time_us"])});
+  }
+  return out;
+}
+
+ResourceClassStats read_resource(const Field& field) {
+  ResourceClassStats out;
+  out.name = field["class"].text();
+  out.count = whole(field["count"]);
+  const bool in_bytes = field.has("bytes");
+  out.capacity = in_bytes ? amount(field["capacity_GBps"]) * 1e9 : amount(field["capacity_sms"]);
+  out.amount = amount(field[in_bytes ? "bytes" : "sm_seconds"]);
+  out.mean_utilisation = amount(field["mean_utilisation"]);
+  out.peak_utilisation = amount(field["peak_utilisation"]);
+  out.busiest = field["busiest"].text();
+  out.busiest_utilisation = amount(field["busiest_utilisation"]);
+  return out;
+}
+
+}  // namespace
+
+Result read_result(const Document& document) {
+  const Field root = document.root();
+  if (!root.has("format") || root["format"].text() != format_name) {
+    root.fail(fmt::format("expected a result of `flyover run --json` (\"format\": \"{}\")", format_name));
+  }
+  Result out;
+  for (const Field& item : root["inputs"].elements()) {
+    out.inputs.push_back({item["role"].text(), item["name"].text(), item["digest"].text(),
+                          texts(item["overrides"])});
+  }
+  out.ranks = root["ranks"].count(0);
+  out.operations = whole(root["operations"]);
+  out.events = whole(root["events"]);
+  out.time = microseconds(root["time_us"]);
+  out.breakdown = read_breakdown(root["breakdown"]);
+  for (const Field& item : root["collectives"].elements()) {
+    out.collectives.push_back(read_collective(item));
+  }
+  for (const Field& item : root["links"].elements()) out.links.push_back(read_resource(item));
+  out.bottleneck = root["bottleneck"].text();
+  for (const Field& item : root["sensitivity"].elements()) {
+    out.sensitivity.push_back(
+        {item["resource"].text(), item["faster"].number(), item["gain"].number()});
+  }
+  out.warnings = texts(root["warnings"]);
+  return out;
+}
+
+}  // namespace flyover::io

@@ -1,0 +1,126 @@
+// Every shipped topology and workload, against its schema and through a whole run.
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/utils/nlohmann_json_utils.hpp>
+#include <valijson/validator.hpp>
+
+#include "flyover/io/result_writer.hpp"
+#include "flyover/io/topology_reader.hpp"
+#include "flyover/topology/analysis.hpp"
+#include "support/cluster.hpp"
+
+using namespace flyover;
+namespace fs = std::filesystem;
+
+namespace {
+
+const fs::path root = FLYOVER_SOURCE_DIR;
+
+std::vector<std::string> files_of(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(root / folder)) {
+    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+std::string problems(const fs::path& file, const fs::path& schema_file) {
+  nlohmann::json document;
+  nlohmann::json schema_document;
+  REQUIRE(valijson::utils::loadDocument(file.string(), document));
+  REQUIRE(valijson::utils::loadDocument(schema_file.string(), schema_document));
+  valijson::Schema schema;
+  valijson::SchemaParser().populateSchema(
+      valijson::adapters::NlohmannJsonAdapter(schema_document), schema);
+  valijson::ValidationResults results;
+  valijson::Validator().validate(schema, valijson::adapters::NlohmannJsonAdapter(document), &results);
+  std::string text;
+  valijson::ValidationResults::Error error;
+  while (results.popError(error)) {
+    for (const std::string& part : error.context) text += part;
+    text += ": " + error.description + '\n';
+  }
+  return text;
+}
+
+std::string topology_argument(const std::string& name) {
+  const fs::path file = root / "topologies" / (name + ".json");
+  return fs::exists(file) ? file.string() : name;
+}
+
+// The cluster that each workload is for.
+const std::map<std::string, std::vector<std::string>> clusters_of = {
+    {"all-reduce-1g", {"dgx-h100-2node", "dgx-h100-2node-nic-down", "mi300x-2node",
+                       "gb200-nvl72-1rack", "h100-8node-oversubscribed"}},
+    {"collective-mix", {"dgx-h100-2node", "mi300x-2node", "pcie-workstation"}},
+    {"deepseek-v3-ep64-moe", {"h800-8node-multi-plane"}},
+    {"llama3-70b-tp8-layer", {"dgx-h100", "dgx-b200", "hgx-h800"}},
+    {"llama3-8b-dp64-backward", {"dgx-h100:8", "h100-8node-oversubscribed"}},
+    {"pipeline-1f1b-4x8", {"dgx-h100:4"}},
+    {"tp8-dp2-overlap", {"dgx-h100-2node"}},
+};
+
+}  // namespace
+
+TEST_CASE("every shipped topology fits its schema, builds, and is connected", "[examples]") {
+  for (const std::string& name : files_of("topologies")) {
+    CAPTURE(name);
+    const fs::path file = root / "topologies" / (name + ".json");
+    CHECK(problems(file, root / "schemas/topology.schema.json") == "");
+    const Topology topology = io::load_topology(file.string());
+    CHECK(topology.name == name);
+    CHECK(analyse(topology).connected);
+  }
+}
+
+TEST_CASE("every shipped workload fits its schema and runs on its clusters", "[examples]") {
+  for (const std::string& name : files_of("workloads")) {
+    CAPTURE(name);
+    const fs::path file = root / "workloads" / (name + ".json");
+    CHECK(problems(file, root / "schemas/workload.schema.json") == "");
+    REQUIRE(clusters_of.count(name) == 1);
+    for (const std::string& cluster : clusters_of.at(name)) {
+      CAPTURE(cluster);
+      Topology topology = io::load_topology(topology_argument(cluster));
+      const std::string communication = default_library(topology);
+      const test::Cluster c(std::move(topology), test::library(communication));
+      const Workload workload = io::read_workload(
+          io::Document::load(file), static_cast<std::uint32_t>(c.topology.gpus.size()));
+      const Result result = replay(c.topology, c.cost, workload).result;
+
+      CHECK(result.time.count() > 0);
+      const Breakdown& b = result.breakdown;
+      double sum = b.compute_us + b.startup_us + b.bubble_us + b.idle_us;
+      for (const auto& [family, us] : b.exposed_us) sum += us;
+      CHECK(sum == Approx(to_microseconds(result.time)).epsilon(1e-9));
+      for (const ResourceClassStats& resource : result.links) {
+        CHECK(resource.peak_utilisation <= 1 + 1e-9);
+        CHECK(resource.busiest_utilisation <= 1 + 1e-9);
+      }
+      CHECK(io::result_json(result) ==
+            io::result_json(replay(c.topology, c.cost, workload).result));
+    }
+  }
+}
+
+TEST_CASE("a NIC down slows the nodes that share what is left", "[examples]") {
+  const auto time_on = [](const char* cluster) {
+    const test::Cluster c(io::load_topology(topology_argument(cluster)), test::library("nccl"));
+    const Workload workload = io::read_workload(
+        io::Document::load(root / "workloads/all-reduce-1g.json"), 16);
+    return to_seconds(replay(c.topology, c.cost, workload).result.time);
+  };
+  const double slower = time_on("dgx-h100-2node-nic-down") / time_on("dgx-h100-2node");
+  CHECK(slower > 1.05);
+  CHECK(slower < 2.2);
+}

@@ -1,0 +1,121 @@
+#include "flyover/io/library_reader.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "flyover/base/error.hpp"
+
+namespace flyover::io {
+namespace {
+
+// A whole library; `extra` goes in at the end, `latency` replaces the only rule.
+std::string text(const std::string& extra = "",
+                 const std::string& latency = R"({ "base": "1 us", "source": "test" })") {
+  return R"({ "format": "flyover-library-1", "name": "t", "version": "1", "summary": "for tests",
+  "choice": "fastest",
+  "protocols": { "Simple": { "wire_bytes": 1, "source": "test" } },
+  "algorithms": { "all_reduce": ["ring", "tree"] },
+  "latencies": [)" +
+         latency + "]" + extra + "}";
+}
+
+std::string complaint(const std::string& input) {
+  try {
+    static_cast<void>(read_library(Document::parse("lib.json", input)));
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no complaint";
+}
+
+using Catch::Matchers::Contains;
+
+}  // namespace
+
+TEST_CASE("a small library is read in full", "[io][library]") {
+  const Library library = read_library(
+      Document::parse("lib.json", text(R"(, "tuned": ["all_reduce"], "mesh_rings": true,
+    "efficiencies": [ { "where": { "links": ["nvlink"], "min_domains": 2 },
+                        "share": [ { "members": 2, "share": 0.5 }, { "members": 8, "share": 0.4 } ],
+                        "source": "test", "validity": "never" } ],
+    "caps": [ { "per_channel": "10 GB/s", "source": "test" } ],
+    "dtypes": [ { "dtypes": ["fp8"], "supported": false, "source": "test" } ],
+    "channels": [ { "count": 4, "source": "test" } ],
+    "defaults": { "NCCL_PXN_DISABLE": "1" })")));
+
+  CHECK(library.choice == ChoiceRule::Fastest);
+  CHECK(library.protocols == std::vector{Protocol::Simple});
+  CHECK(library.algorithms.at(CollectiveOp::AllReduce) ==
+        std::vector{AlgorithmId::Ring, AlgorithmId::Tree});
+  CHECK(library.latencies.front().base == std::chrono::microseconds(1));
+  CHECK(library.efficiencies.front().points.back().share == 0.4);
+  CHECK(library.efficiencies.front().where.min_domains == 2);
+  CHECK(library.efficiencies.front().evidence.validity == "never");
+  CHECK(library.caps.front().per_channel == 10e9);
+  CHECK_FALSE(library.dtypes.front().supported);
+  CHECK(library.channels.front().count == 4);
+  CHECK(library.mesh_rings);
+  CHECK_FALSE(library.settings.pxn);
+}
+
+TEST_CASE("shipped libraries are found by name, version or file", "[io][library]") {
+  CHECK(library_names() ==
+        std::vector<std::string>{"ideal", "nccl", "nccl-2.27", "rccl", "rccl-2.27"});
+  CHECK(read_library(library_document("nccl")).version == "2.27");
+  CHECK(read_library(library_document("rccl-2.27")).name == "rccl");
+  CHECK_THROWS_WITH(library_document("nclc"),
+                    "no communication library \"nclc\", did you mean \"nccl\"?; there are ideal, "
+                    "nccl, nccl-2.27, rccl, rccl-2.27");
+  CHECK_THROWS_AS(library_document("no/such.json"), InputError);
+}
+
+TEST_CASE("an input error of a library names the place and what would be right", "[io][library]") {
+  CHECK_THAT(complaint(text(R"(, "latency": [])")), Contains("/latency: "));
+  CHECK_THAT(complaint(text("", R"({ "base": "1 us" })")), Contains("/latencies/0"));
+  CHECK_THAT(complaint(text("", R"({ "base": "1 us", "source": "" })")),
+             Contains("/latencies/0/source: expected where the numbers come from"));
+  CHECK_THAT(complaint(text("", R"({ "base": "1", "source": "test" })")),
+             Contains("/latencies/0/base"));
+  CHECK_THAT(complaint(text("", R"({ "base": "1 us", "overlap": 0.5, "source": "test" })")),
+             Contains("/latencies/0/overlap: expected an exponent of 1 or more"));
+  CHECK_THAT(complaint(text("", R"({ "where": { "algorithms": ["rign"] }, "base": "1 us",
+                                    "source": "test" })")),
+             Contains("/latencies/0/where/algorithms/0: expected one of ring, tree") &&
+                 Contains("got \"rign\", did you mean \"ring\"?"));
+  CHECK_THAT(complaint(text("", R"({ "where": { "min_domains": 3, "max_domains": 2 },
+                                    "base": "1 us", "source": "test" })")),
+             Contains("no group spans at least 3 and at most 2 domains"));
+  CHECK_THAT(complaint(text(R"(, "efficiencies": [ { "share": 1.2, "source": "test" } ])")),
+             Contains("/efficiencies/0/share: expected a share above 0 and at most 1, got 1.2"));
+  CHECK_THAT(complaint(text(R"(, "efficiencies": [ { "share": [], "source": "test" } ])")),
+             Contains("expected a share, or at least one point"));
+  CHECK_THAT(complaint(text(R"(, "efficiencies": [ { "share": [ { "members": 8, "share": 0.5 },
+                              { "members": 8, "share": 0.4 } ], "source": "test" } ])")),
+             Contains("expected more members than at the point before"));
+  CHECK_THAT(complaint(text(R"(, "caps": [ { "source": "test" } ])")),
+             Contains("expected \"total\" or \"per_channel\""));
+  CHECK_THAT(complaint(text(R"(, "defaults": { "NCCL_PXN": "1" })")),
+             Contains("NCCL_PXN: is not a variable that Flyover knows"));
+}
+
+TEST_CASE("a library must be whole", "[io][library]") {
+  const auto changed = [](std::string_view from, std::string_view to) {
+    std::string input = text();
+    input.replace(input.find(from), from.size(), to);
+    return complaint(input);
+  };
+  CHECK_THAT(changed("flyover-library-1", "flyover-library-9"),
+             Contains("/format: expected \"flyover-library-1\", got \"flyover-library-9\""));
+  CHECK_THAT(changed("\"fastest\"", "\"nccl-model\""),
+             Contains("/choice: \"nccl-model\" needs \"tuning\""));
+  CHECK_THAT(changed("\"fastest\"", "\"fast\""), Contains("/choice"));
+  CHECK_THAT(changed("\"tree\"]", "\"pat\"]"),
+             Contains("/algorithms/all_reduce/1: there is no pat for all_reduce"));
+  CHECK_THAT(changed("\"tree\"]", "\"ring\"]"), Contains("is listed twice"));
+  CHECK_THAT(changed("all_reduce", "all_redcue"),
+             Contains("\"all_redcue\" is not a collective, did you mean \"all_reduce\"?"));
+  CHECK_THAT(changed("\"wire_bytes\": 1", "\"wire_bytes\": 0.5"),
+             Contains("expected at least one byte per byte of payload"));
+  CHECK_THAT(changed("\"Simple\"", "\"Simples\""), Contains("expected LL, LL128 or Simple"));
+}
+
+}  // namespace flyover::io

@@ -1,0 +1,148 @@
+// NCCL's own model: the tables of configs/libraries/nccl-2.27.json through its published equations.
+
+#include <catch2/catch.hpp>
+
+#include "clusters.hpp"
+#include "flyover/base/error.hpp"
+
+namespace flyover::cost_test {
+namespace {
+
+using Catch::Matchers::WithinRel;
+
+const NcclTuning& tuning() {
+  static const Library library = load("nccl");
+  return *library.tuning;
+}
+
+TunerGroup h100(std::uint32_t ranks, std::uint32_t nodes = 1) {
+  TunerGroup group;
+  group.ranks = ranks;
+  group.nodes = nodes;
+  group.local_ranks = ranks / nodes;
+  group.architecture = "hopper";
+  group.nvlink = true;
+  group.node_bandwidth = 18 * 20.6;
+  group.nics = nodes > 1 ? ranks / nodes : 0;
+  group.nic_bandwidth = 48;
+  return group;
+}
+
+double time(const TunerGroup& group, AlgorithmId algorithm, Protocol protocol, Bytes bytes,
+            CollectiveOp op = CollectiveOp::AllReduce) {
+  const auto us =
+      tuner_time(tuning(), group, search_graphs(tuning(), group), op, algorithm, protocol, bytes);
+  REQUIRE(us);
+  return *us;
+}
+
+bool considered(const TunerGroup& group, AlgorithmId algorithm, Protocol protocol,
+                CollectiveOp op = CollectiveOp::AllReduce) {
+  return tuner_time(tuning(), group, search_graphs(tuning(), group), op, algorithm, protocol, 1_MiB)
+      .has_value();
+}
+
+}  // namespace
+
+TEST_CASE("the graph search finds the channels that NCCL logs on H100", "[cost][tuner]") {
+  const TunerGraphs node = search_graphs(tuning(), h100(8));
+  CHECK(node.ring.channels == 12);
+  CHECK(node.ring.node_speed == 30);
+  CHECK(open_channels(tuning(), node.ring) == 24);
+  CHECK(node.nvls.channels * node.nvls.node_speed == 360);
+
+  const TunerGraphs pair = search_graphs(tuning(), h100(16, 2));
+  CHECK(pair.ring.channels == 8);
+  CHECK(pair.ring.network_speed == 45);
+  CHECK(open_channels(tuning(), pair.ring) == 16);
+}
+
+TEST_CASE("trees run faster inside a node where the network is slow", "[cost][tuner]") {
+  TunerGroup group = h100(16, 2);
+  group.nic_bandwidth = 24;
+  const TunerGraphs graphs = search_graphs(tuning(), group);
+  CHECK(graphs.ring.node_speed == 24);
+  CHECK(graphs.tree.node_speed == 40);
+  CHECK(graphs.tree.network_speed == 24);
+}
+
+TEST_CASE("ring times are the published latencies plus bytes over bandwidth", "[cost][tuner]") {
+  const double bytes = static_cast<double>((1_MiB).count());
+  CHECK_THAT(time(h100(8), AlgorithmId::Ring, Protocol::LL, 1_MiB),
+             WithinRel(6.6 + 14 * 0.6 + bytes / (141e3 * 8 / 14), 1e-12));
+  CHECK_THAT(time(h100(8), AlgorithmId::Ring, Protocol::LL128, 1_MiB),
+             WithinRel(14 + 14 * 1.9 + bytes / (360e3 * 0.92 * 8 / 14), 1e-12));
+  CHECK_THAT(time(h100(8), AlgorithmId::Ring, Protocol::Simple, 1_MiB),
+             WithinRel(8.4 + 14 * 3.4 + bytes / (360e3 * 8 / 14), 1e-12));
+  // Across nodes: the host's post cost, two network hops, the plateau factor of large messages.
+  CHECK_THAT(time(h100(16, 2), AlgorithmId::Ring, Protocol::Simple, 1_MiB),
+             WithinRel(1.4 * (8.4 + 28 * 3.4 + 2 * 14) + bytes / (360e3 * 16 / 30), 1e-12));
+  CHECK_THAT(time(h100(16, 2), AlgorithmId::Ring, Protocol::LL, 8_B),
+             WithinRel(6.6 + 28 * 1.0 + 2 * 2.7 + 8 / (45e3 * 16 / 30), 1e-12));
+}
+
+TEST_CASE("tree times carry the correction of their size", "[cost][tuner]") {
+  const double bytes = static_cast<double>((64_KiB).count());
+  // 64 KiB is 2^10 blocks of 64 B: a factor of 0.6 for LL.
+  CHECK_THAT(time(h100(16, 2), AlgorithmId::Tree, Protocol::LL, 64_KiB),
+             WithinRel(6.8 + 2 * (7 * 0.6 + 5) + bytes / (45e3 / 2 * 0.6), 1e-12));
+}
+
+TEST_CASE("NVLS times are one hop plus five sixths of its channels", "[cost][tuner]") {
+  const double bytes = static_cast<double>((1_GiB).count());
+  CHECK_THAT(time(h100(8), AlgorithmId::Nvls, Protocol::Simple, 1_GiB),
+             WithinRel(25 + bytes / (360e3 * 5 / 6), 1e-12));
+}
+
+TEST_CASE("NVLS pays from five GPUs on Hopper and from six on Blackwell", "[cost][tuner]") {
+  const auto [architecture, lane, first] = GENERATE(
+      table<std::string, double, std::uint32_t>({{"hopper", 20.6, 5}, {"blackwell", 40.1, 6}}));
+  CAPTURE(architecture);
+  for (std::uint32_t n = 2; n <= 8; ++n) {
+    TunerGroup group = h100(n);
+    group.architecture = architecture;
+    group.node_bandwidth = 18 * lane;
+    const double nvls = time(group, AlgorithmId::Nvls, Protocol::Simple, 8_GiB);
+    const double ring = time(group, AlgorithmId::Ring, Protocol::Simple, 8_GiB);
+    CAPTURE(n, nvls, ring);
+    CHECK((nvls < ring) == (n >= first));
+  }
+}
+
+TEST_CASE("NCCL does not consider what its kernels cannot do", "[cost][tuner]") {
+  CHECK_FALSE(considered(h100(8), AlgorithmId::Nvls, Protocol::LL));
+  CHECK_FALSE(considered(h100(8), AlgorithmId::NvlsTree, Protocol::Simple));
+  CHECK_FALSE(considered(h100(16, 2), AlgorithmId::Nvls, Protocol::Simple));
+  CHECK_FALSE(considered(h100(8), AlgorithmId::Pat, Protocol::Simple, CollectiveOp::AllGather));
+  CHECK(considered(h100(4, 4), AlgorithmId::Pat, Protocol::Simple, CollectiveOp::AllGather));
+  CHECK_FALSE(considered(h100(4, 4), AlgorithmId::NvlsTree, Protocol::Simple));
+  CHECK_FALSE(considered(h100(8), AlgorithmId::Tree, Protocol::LL, CollectiveOp::AllGather));
+  TunerGroup pcie = h100(8);
+  pcie.nvlink = false;
+  pcie.node_bandwidth = 24;
+  CHECK_FALSE(considered(pcie, AlgorithmId::Ring, Protocol::LL128));
+  CHECK(considered(pcie, AlgorithmId::Ring, Protocol::LL));
+}
+
+TEST_CASE("small messages use few channels", "[cost][tuner]") {
+  const TunerGroup group = h100(8);
+  const auto used = [&](AlgorithmId algorithm, Protocol protocol, Bytes bytes) {
+    return used_channels(tuning(), group, algorithm, protocol, bytes, 24);
+  };
+  CHECK(used(AlgorithmId::Ring, Protocol::LL, 8_B) == 1);
+  CHECK(used(AlgorithmId::Ring, Protocol::LL, Bytes{2 * 512 * 8 * 8}) == 2);
+  CHECK(used(AlgorithmId::Ring, Protocol::LL, Bytes{2 * 512 * 8 * 8 - 1}) == 1);
+  CHECK(used(AlgorithmId::Ring, Protocol::Simple, 1_GiB) == 24);
+  CHECK(used(AlgorithmId::Nvls, Protocol::Simple, 8_B) == 24);
+}
+
+TEST_CASE("an architecture without tables is an error that names those there are",
+          "[cost][tuner]") {
+  TunerGroup group = h100(8);
+  group.architecture = "hooper";
+  CHECK_THROWS_WITH(search_graphs(tuning(), group),
+                    "NCCL's model has no tables for the GPU architecture \"hooper\"; it has ada, "
+                    "ampere, blackwell, hopper, rubin, turing, volta");
+}
+
+}  // namespace flyover::cost_test

@@ -1,0 +1,9 @@
+flyover_test(topology
+  ${CMAKE_CURRENT_LIST_DIR}/analysis_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/builders_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/clos_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/dragonfly_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/node_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/overrides_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/topology_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/torus_test.cpp)
