@@ -62,7 +62,7 @@ std::string list_formats(std::size_t width) {
       {"result JSON", "compare", "run --json", "docs/formats/result.md"},
       {"bench JSON", "", "bench --json", "docs/formats/bench.md"},
       {"CSV", "", "run --csv", "docs/formats/result.md"},
-      {"Chrome trace", "", "run --timeline", "docs/formats/timeline.md"},
+      {"Chrome trace", "", "run --timeline", "docs/formats/result.md"},
       {"DOT", "", "topo --dot", "docs/formats/topology.md"},
       {"GraphML", "", "topo --graphml", "docs/formats/topology.md"},
       {"SVG", "", "topo --svg", "docs/formats/topology.md"},

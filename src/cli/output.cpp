@@ -71,7 +71,7 @@ void OutputFiles::claim(std::string_view option, const std::string& path) {
   File file{std::string(option), path, {}, {}, {}};
   if (path != standard_output) {
     std::error_code error;
-    file.target = std::filesystem::weakly_canonical(path, error);
+    file.target = std::filesystem::weakly_canonical(std::filesystem::absolute(path), error);
     if (error) cannot_write(option, path, error.message());
   }
   for (const File& other : files_) {

@@ -1,4 +1,6 @@
+#include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -18,6 +20,12 @@
 namespace flyover::cli {
 
 namespace {
+
+// From the GPUs outwards.
+constexpr std::array vertex_kinds = {
+    VertexKind::Gpu,  VertexKind::NvSwitch, VertexKind::PcieSwitch, VertexKind::Cpu,
+    VertexKind::Nic,  VertexKind::Leaf,     VertexKind::Spine,      VertexKind::Core,
+    VertexKind::Switch, VertexKind::Host};
 
 // "50 GB/s", to four digits.
 std::string rate(Bandwidth bandwidth) {
@@ -40,9 +48,14 @@ std::string text(const Topology& topology, const TopologyInfo& info, std::size_t
                        to_string(topology.routing));
   }
   TextTable kinds{{{"kind", true}, {"count"}}, {}};
-  for (const auto& [kind, count] : info.vertices) {
-    if (count > 0) kinds.rows.push_back({kind, std::to_string(count)});
-  }
+  const auto add_kind = [&](std::string_view kind) {
+    const auto found = info.vertices.find(std::string(kind));
+    if (found != info.vertices.end() && found->second > 0) {
+      kinds.rows.push_back({found->first, std::to_string(found->second)});
+    }
+  };
+  add_kind("node");
+  for (const VertexKind kind : vertex_kinds) add_kind(to_string(kind));
   out += "\n\n" + render(kinds, width);
 
   TextTable tiers{{{"links", true}, {"cables"}, {"down"}, {"each, one way"}, {"all, one way"}}, {}};

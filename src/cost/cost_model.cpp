@@ -127,7 +127,7 @@ struct CostModel::Impl {
   void rate(Candidate& candidate, const RuleQuery& query, const GroupFacts& facts,
             double bus_per_byte) const;
   CollectivePlan plan(const Candidate& candidate, const CollectiveCall& call,
-                      const RuleQuery& query, double dtype_rate) const;
+                      double dtype_rate) const;
   void attach_loads(Candidate& candidate, CollectivePlan& plan) const;
   bool tuned(CollectiveOp op) const {
     return std::ranges::find(library.tuned, op) != library.tuned.end();
@@ -274,7 +274,7 @@ std::unique_ptr<Group> CostModel::Impl::build(const CollectiveCall& call) {
 }
 
 CollectivePlan CostModel::Impl::plan(const Candidate& candidate, const CollectiveCall& call,
-                                     const RuleQuery& query, double dtype_rate) const {
+                                     double dtype_rate) const {
   const Pattern& pattern = *candidate.pattern;
   const LatencyRule& rule = *candidate.latency;
   CollectivePlan plan;
@@ -319,7 +319,7 @@ CollectivePlan CostModel::Impl::plan(const Candidate& candidate, const Collectiv
   } else {
     plan.bottleneck = wire_limited ? candidate.slowest : capped_by;
   }
-  if (library.tuning && tuned(query.op)) {
+  if (library.tuning && tuned(call.op)) {
     const std::uint32_t least = library.settings.min_channels.value_or(1);
     TunerGroup sizes;
     sizes.ranks = static_cast<std::uint32_t>(call.ranks.size());
@@ -383,7 +383,7 @@ Choice CostModel::choose(const CollectiveCall& call) const {
       }
       if (rule != library.dtypes.end()) dtype_rate = rule->rate;
     }
-    Ranked entry{impl_->plan(candidate, call, query, dtype_rate), &candidate, std::nullopt};
+    Ranked entry{impl_->plan(candidate, call, dtype_rate), &candidate, std::nullopt};
     if (library.choice == ChoiceRule::NcclModel && impl_->tuned(call.op)) {
       entry.nccl_time = tuner_time(*library.tuning, facts.tuner, group.graphs, call.op,
                                    candidate.algorithm, candidate.protocol, call.bytes);
@@ -430,16 +430,18 @@ CollectivePlan CostModel::point_to_point(std::uint32_t from, std::uint32_t to, B
           ? 2
           : 1;
   std::unique_ptr<Impl::Pair>& pair = impl.pairs[std::uint64_t{from} << 32 | to];
-  RuleQuery query{
-      CollectiveOp::SendRecv, AlgorithmId::Direct, Protocol::Simple, "", nullptr, domains};
   if (!pair) {
     check_call(impl.topology, call);
     auto made = std::make_unique<Impl::Pair>();
     Route route = impl.router.route(from, to);
     const GpuModel& gpu = impl.topology.gpu_model(from);
     const LinkClass link = route.kind == PathKind::Pcie ? pcie_class() : scale_up_class(gpu);
-    query.link = &link;
-    query.architecture = gpu.architecture;
+    const RuleQuery query{CollectiveOp::SendRecv,
+                          AlgorithmId::Direct,
+                          Protocol::Simple,
+                          gpu.architecture,
+                          &link,
+                          domains};
     made->pattern.payload = std::move(route.hops);
     made->pattern.steps = 1;
     made->pattern.longest_latency = route.latency;
@@ -460,7 +462,7 @@ CollectivePlan CostModel::point_to_point(std::uint32_t from, std::uint32_t to, B
     impl.rate(candidate, query, facts, 1.0);
     pair = std::move(made);
   }
-  CollectivePlan plan = impl.plan(pair->candidate, call, query, 1.0);
+  CollectivePlan plan = impl.plan(pair->candidate, call, 1.0);
   impl.attach_loads(pair->candidate, plan);
   return plan;
 }

@@ -63,8 +63,7 @@ void plan_network(const Topology& topology, const Router& router, const NcclTuni
     nics.insert(nics.end(), own.begin(), own.end());
   }
   std::ranges::sort(nics);
-  const auto repeated = std::ranges::unique(nics);
-  nics.erase(repeated.begin(), repeated.end());
+  nics.erase(std::unique(nics.begin(), nics.end()), nics.end());
   group.nics = static_cast<std::uint32_t>(nics.size());
   for (const VertexId nic : nics) {
     const double planned = nic_port_bandwidth(topology, nic) * tuning.network_share;

@@ -32,15 +32,20 @@ class MeshSpreader {
     return true;
   }
 
-  void release(const Router& router, LoadMap& load) const {
+  // The longest latency of a wire in use.
+  Duration release(const Router& router, LoadMap& load) const {
+    Duration longest{};
     for (const auto& [domain, traffic] : traffic_) {
       const auto n = static_cast<double>(traffic.members.size());
       for (const std::uint32_t from : traffic.members) {
         for (const std::uint32_t to : traffic.members) {
-          if (from != to) router.add_route(load, from, to, traffic.fraction / (n * (n - 1)));
+          if (from == to) continue;
+          const double part = traffic.fraction / (n * (n - 1));
+          longest = std::max(longest, router.add_route(load, from, to, part).latency);
         }
       }
     }
+    return longest;
   }
 
  private:
@@ -110,24 +115,23 @@ Pattern trace_pattern(const Topology& topology, const Router& router, LoadMap& s
 
   std::vector<std::uint32_t> domain_peers(ranks.size());
   std::vector<std::uint32_t> network_peers(ranks.size());
+  std::vector<double> up(ranks.size());  // Into the switches of a domain, over all channels.
+  std::vector<double> down(ranks.size());
   double network_latency = 0;
   std::uint64_t network_edges = 0;
   for (const EdgeLoad& edge : summary.edges) {
     const bool from_relay = edge.from >= summary.ranks;
     const bool to_relay = edge.to >= summary.ranks;
     require(!(from_relay && to_relay), "switches do not talk to each other");
-    if (from_relay || to_relay) {
-      const std::uint32_t rank = ranks[from_relay ? edge.to : edge.from];
-      const Route route = from_relay ? router.from_switch(rank) : router.to_switch(rank);
-      scratch.add(route, edge.fraction);
-      pattern.longest_latency = std::max(pattern.longest_latency, route.latency);
+    if (from_relay) {
+      down[edge.to] += edge.fraction;
       continue;
     }
-    if (spreader.absorb(shape.group, edge)) {
-      const Route route = router.route(ranks[edge.from], ranks[edge.to]);
-      pattern.longest_latency = std::max(pattern.longest_latency, route.latency);
+    if (to_relay) {
+      up[edge.from] += edge.fraction;
       continue;
     }
+    if (spreader.absorb(shape.group, edge)) continue;
     const std::uint32_t from = exit_by_rail ? exits.towards(shape.group, edge) : edge.from;
     const PathInfo path =
         router.add_route(scratch, ranks[from], ranks[edge.to], edge.fraction, edge.channel);
@@ -140,7 +144,15 @@ Pattern trace_pattern(const Topology& topology, const Router& router, LoadMap& s
       network_latency += static_cast<double>(path.latency.count());
     }
   }
-  spreader.release(router, scratch);
+  pattern.longest_latency = std::max(pattern.longest_latency, spreader.release(router, scratch));
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const auto add = [&](const Route& route, double fraction) {
+      scratch.add(route, fraction);
+      pattern.longest_latency = std::max(pattern.longest_latency, route.latency);
+    };
+    if (up[i] > 0) add(router.to_switch(ranks[i]), up[i]);
+    if (down[i] > 0) add(router.from_switch(ranks[i]), down[i]);
+  }
   pattern.payload = scratch.take();
   std::erase_if(pattern.payload, [](const Hop& hop) { return hop.share <= 0; });
 

@@ -15,9 +15,9 @@ namespace {
 
 const std::vector<std::string> vertex_words{"gpu",  "nvswitch", "pcie-switch", "cpu",    "nic",
                                             "leaf", "spine",    "core",        "switch", "host"};
-const std::vector<std::string> link_words{"nvlink",     "xgmi",       "pcie",  "cpu-link",
-                                          "host-leaf",  "leaf-spine", "spine-core", "local",
-                                          "global",     "torus",      "other"};
+const std::vector<std::string> link_words{"nvlink",    "xgmi",       "pcie",       "cpu-link",
+                                          "host-leaf", "leaf-spine", "spine-core", "local",
+                                          "global",    "torus",      "other"};
 
 bool belongs_to_node(VertexKind kind) {
   return kind == VertexKind::Gpu || kind == VertexKind::NvSwitch ||
@@ -46,8 +46,8 @@ class GraphReader {
   GraphReader(const Field& root, const Presets& presets) : root_(root), presets_(presets) {}
 
   Topology read() {
-    root_.allow_only({"name", "vertices", "edges", "nodes", "gpu_models", "fabric", "overrides",
-                      "notes"});
+    root_.allow_only({"name", "vertices", "edges", "nodes", "gpu", "gpu_models", "fabric",
+                      "overrides", "notes"});
     if (root_.has("name")) topology_.name = root_["name"].text();
     read_gpu_models();
     read_node_entries();
@@ -64,13 +64,19 @@ class GraphReader {
 
  private:
   void read_gpu_models() {
-    if (!root_.has("gpu_models")) return;
-    for (const Field& item : root_["gpu_models"].elements()) {
-      GpuModel model = read_gpu(item, presets_);
-      if (model.name.empty()) item.fail("expected a GPU with a \"name\" or \"preset\"");
-      if (find_model(model.name)) item.fail(fmt::format("GPU \"{}\" is listed twice", model.name));
-      topology_.gpu_models.push_back(std::move(model));
+    if (root_.has("gpu")) {
+      if (root_.has("gpu_models")) root_["gpu"].fail("give either \"gpu\" or \"gpu_models\"");
+      add_model(root_["gpu"]);
     }
+    if (!root_.has("gpu_models")) return;
+    for (const Field& item : root_["gpu_models"].elements()) add_model(item);
+  }
+
+  void add_model(const Field& item) {
+    GpuModel model = read_gpu(item, presets_);
+    if (model.name.empty()) item.fail("expected a GPU with a \"name\" or \"preset\"");
+    if (find_model(model.name)) item.fail(fmt::format("GPU \"{}\" is listed twice", model.name));
+    topology_.gpu_models.push_back(std::move(model));
   }
 
   [[nodiscard]] std::optional<std::uint32_t> find_model(const std::string& name) const {
@@ -156,8 +162,8 @@ class GraphReader {
 
   Pending read_vertex(const Field& item) {
     item.allow_only({"name", "kind", "node", "gpu", "rail", "unit", "state"});
-    Pending pending{.vertex = {}, .name = item["name"].text(), .node = "", .model = "",
-                    .field = item};
+    Pending pending{
+        .vertex = {}, .name = item["name"].text(), .node = "", .model = "", .field = item};
     if (pending.name.empty()) item["name"].fail("expected a name");
     pending.vertex.kind = *vertex_kind(item["kind"].one_of(vertex_words));
     pending.vertex.up = is_up(item);
@@ -173,8 +179,8 @@ class GraphReader {
     } else if (pending.vertex.kind == VertexKind::Gpu) {
       pending.node = pending.name;  // A node of its own.
     } else if (inside) {
-      item.fail(fmt::format("a {} needs a \"node\" that it belongs to",
-                            to_string(pending.vertex.kind)));
+      item.fail(
+          fmt::format("a {} needs a \"node\" that it belongs to", to_string(pending.vertex.kind)));
     }
     if (item.has("gpu")) {
       if (pending.vertex.kind != VertexKind::Gpu) item["gpu"].fail("only a gpu has a model");
@@ -202,10 +208,12 @@ class GraphReader {
     std::string model = item.model;
     const auto entry = entries_.find(item.node);
     if (model.empty() && entry != entries_.end()) model = entry->second.gpu;
-    if (model.empty() && topology_.gpu_models.size() == 1) model = topology_.gpu_models.front().name;
+    if (model.empty() && topology_.gpu_models.size() == 1)
+      model = topology_.gpu_models.front().name;
     if (model.empty()) {
-      item.field.fail("expected the GPU's model: \"gpu\": \"H100-SXM\" here, on its node, or one "
-                      "entry in \"gpu_models\"");
+      item.field.fail(
+          "expected the GPU's model: \"gpu\": \"H100-SXM\" here, on its node, or for the whole "
+          "graph");
     }
     const Field place = item.field.has("gpu") ? item.field["gpu"] : item.field["name"];
     const std::uint32_t index_of_model = model_index(place, model);
@@ -255,8 +263,8 @@ class GraphReader {
         if (places > topology_.nodes.size()) break;
       }
       if (places != topology_.nodes.size()) {
-        fabric["torus"].fail(fmt::format("expected extents whose product is the number of nodes ({})",
-                                         topology_.nodes.size()));
+        fabric["torus"].fail(fmt::format(
+            "expected extents whose product is the number of nodes ({})", topology_.nodes.size()));
       }
     }
     if (topology_.routing == RoutingPolicy::DimensionOrder && topology_.torus.empty()) {
@@ -294,17 +302,21 @@ class GraphReader {
 
   static Carrier carrier_of(LinkKind kind) {
     switch (kind) {
-      case LinkKind::HostLeaf: return Carrier::Nic;
+      case LinkKind::HostLeaf:
+        return Carrier::Nic;
       case LinkKind::LeafSpine:
       case LinkKind::SpineCore:
       case LinkKind::Global:
-      case LinkKind::Local: return Carrier::FabricCable;
+      case LinkKind::Local:
+        return Carrier::FabricCable;
       case LinkKind::NvLink:
-      case LinkKind::Xgmi: return Carrier::ScaleUpOfGpu;
+      case LinkKind::Xgmi:
+        return Carrier::ScaleUpOfGpu;
       case LinkKind::Pcie:
       case LinkKind::CpuLink:
       case LinkKind::Torus:
-      case LinkKind::Other: return Carrier::Bus;
+      case LinkKind::Other:
+        return Carrier::Bus;
     }
     return Carrier::Bus;
   }
@@ -312,8 +324,8 @@ class GraphReader {
   void read_edges() {
     std::size_t without_latency = 0;
     for (const Field& item : root_["edges"].elements()) {
-      item.allow_only({"from", "to", "bandwidth", "nominal", "latency", "kind", "lanes", "state",
-                       "directed"});
+      item.allow_only(
+          {"from", "to", "bandwidth", "nominal", "latency", "kind", "lanes", "state", "directed"});
       Link link;
       link.from = vertex(item["from"]);
       link.to = vertex(item["to"]);
@@ -321,7 +333,8 @@ class GraphReader {
       link.kind = item.has("kind") ? *link_kind(item["kind"].one_of(link_words))
                                    : usual_kind(link.from, link.to);
       const Carrier carrier = carrier_of(link.kind);
-      // A NIC's cable may end at a GPU that stands for a whole machine; only NICs are held to theirs.
+      // A NIC's cable may end at a GPU that stands for a whole machine; only NICs are held to
+      // theirs.
       const bool nic = topology_.vertices[link.from].kind == VertexKind::Nic ||
                        topology_.vertices[link.to].kind == VertexKind::Nic;
       const Carrier limit = carrier == Carrier::Nic && !nic ? Carrier::Bus : carrier;

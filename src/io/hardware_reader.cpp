@@ -61,8 +61,8 @@ std::string preset_of(const Field& field, PresetKind kind, const Presets& preset
 }
 
 void read_scale_up(const Field& field, NodeSpec& node) {
-  field.allow_only({"wiring", "lane_bandwidth", "bandwidth", "links_per_switch", "switches", "lanes",
-                    "links", "latency", "in_switch_reduction"});
+  field.allow_only({"wiring", "lane_bandwidth", "bandwidth", "links_per_switch", "switches",
+                    "lanes", "links", "latency", "in_switch_reduction"});
   constexpr std::pair<std::string_view, ScaleUp> wirings[] = {{"switched", ScaleUp::Switched},
                                                               {"mesh", ScaleUp::Mesh},
                                                               {"pairs", ScaleUp::Pairs},
@@ -71,9 +71,8 @@ void read_scale_up(const Field& field, NodeSpec& node) {
   if (field.has("wiring")) {
     const std::string word =
         field["wiring"].one_of({"switched", "mesh", "pairs", "explicit", "none"});
-    node.scale_up = std::ranges::find(wirings, word, [](const auto& entry) {
-                      return entry.first;
-                    })->second;
+    node.scale_up =
+        std::ranges::find(wirings, word, [](const auto& entry) { return entry.first; })->second;
   }
   if (field.has("links_per_switch") && field.has("switches")) {
     field["switches"].fail("give either links_per_switch or switches with one link to each");
@@ -252,10 +251,27 @@ NodeGroup read_node_group(const Field& field, const Presets& presets) {
 }
 
 FabricSpec read_fabric_members(const Field& field, const Presets& presets, FabricSpec base) {
-  field.allow_only({"type", "preset", "link", "radix", "nodes_per_unit", "oversubscription",
-                    "core_oversubscription", "tiers", "units_per_pod", "spines", "cores", "planes",
-                    "nic_ports", "ports_per_cable", "manager_ports", "routers_per_group",
-                    "hosts_per_router", "globals_per_router", "torus", "routing", "seed"});
+  field.allow_only({"type",
+                    "preset",
+                    "link",
+                    "radix",
+                    "nodes_per_unit",
+                    "oversubscription",
+                    "core_oversubscription",
+                    "tiers",
+                    "units_per_pod",
+                    "spines",
+                    "cores",
+                    "planes",
+                    "nic_ports",
+                    "ports_per_cable",
+                    "manager_ports",
+                    "routers_per_group",
+                    "hosts_per_router",
+                    "globals_per_router",
+                    "torus",
+                    "routing",
+                    "seed"});
   if (field.has("preset")) {
     const FabricSpec network =
         field["preset"].parsed([&](const std::string& name) { return presets.network(name); });

@@ -1,418 +1,253 @@
 #include "io/json.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <unordered_map>
+#include <functional>
 #include <utility>
 
+#include <boost/iterator/iterator_adaptor.hpp>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace flyover::io {
 
 namespace {
 
-constexpr std::string_view blanks = " \t\r\n";
-constexpr std::string_view digits = "0123456789";
-constexpr std::string_view number_letters = "+-.0123456789eE";
+using nlohmann::json;
+
+// What numbers and literals are made of, right and wrong ones.
+constexpr std::string_view word_bytes =
+    "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_+-.'";
+constexpr std::size_t longest_quote = 40;
 
 bool is_continuation(char c) {
   return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U;
 }
 
-bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (c >= '0' && c <= '9');
-}
-
-// The number of bytes of the UTF-8 character at the front of `text`, or 0 if it is not valid
-// (Unicode 15, table 3-7). `text` is not empty.
-std::size_t character_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
-  };
-  const auto within = [&](std::size_t i, unsigned low, unsigned high) {
-    return byte(i) >= low && byte(i) <= high;
-  };
-  const unsigned lead = byte(0);
-  if (lead < 0x80) return 1;
-  if (lead >= 0xC2 && lead <= 0xDF) return within(1, 0x80, 0xBF) ? 2 : 0;
-  if (lead >= 0xE0 && lead <= 0xEF) {
-    const bool second = within(1, lead == 0xE0 ? 0xA0 : 0x80, lead == 0xED ? 0x9F : 0xBF);
-    return second && within(2, 0x80, 0xBF) ? 3 : 0;
-  }
-  if (lead >= 0xF0 && lead <= 0xF4) {
-    const bool second = within(1, lead == 0xF0 ? 0x90 : 0x80, lead == 0xF4 ? 0x8F : 0xBF);
-    return second && within(2, 0x80, 0xBF) && within(3, 0x80, 0xBF) ? 4 : 0;
-  }
-  return 0;
-}
-
-void append_utf8(std::string& out, unsigned code) {
-  const auto put = [&](unsigned byte) { out += static_cast<char>(byte); };
-  if (code < 0x80) {
-    put(code);
-  } else if (code < 0x800) {
-    put(0xC0U | code >> 6U);
-    put(0x80U | (code & 0x3FU));
-  } else if (code < 0x10000) {
-    put(0xE0U | code >> 12U);
-    put(0x80U | (code >> 6U & 0x3FU));
-    put(0x80U | (code & 0x3FU));
-  } else {
-    put(0xF0U | code >> 18U);
-    put(0x80U | (code >> 12U & 0x3FU));
-    put(0x80U | (code >> 6U & 0x3FU));
-    put(0x80U | (code & 0x3FU));
-  }
-}
-
-class Parser {
+// The text as nlohmann reads it, counting the bytes read: its parser tells no places.
+class Tape : public boost::iterator_adaptor<Tape, const char*, char,
+                                            boost::single_pass_traversal_tag, char> {
  public:
-  explicit Parser(std::string_view text) : text_(text) {
-    if (text_.starts_with("\xEF\xBB\xBF")) at_ = 3;
+  Tape(const char* at, std::size_t* read) : iterator_adaptor_(at), read_(read) {}
+
+ private:
+  friend class boost::iterator_core_access;
+  // To nlohmann a NUL is the end of the text, to us it is as wrong as any other control character.
+  [[nodiscard]] char dereference() const { return *base() == '\0' ? '\1' : *base(); }
+  void increment() {
+    ++base_reference();
+    ++*read_;
   }
 
-  Json document() {
-    skip_blanks();
-    Json value = parse_value("a value");
-    skip_blanks();
-    if (!done()) fail_here("expected the end of the document");
-    return value;
+  std::size_t* read_;
+};
+
+// What nlohmann would have liked to read, by the end of its message; a value if by none.
+constexpr std::pair<std::string_view, std::string_view> expectations[] = {
+    {"; expected string literal", "a key in double quotes"},
+    {"; expected ':'", "\":\" after the key"},
+    {"; expected ']'", "\",\" or \"]\""},
+    {"; expected '}'", "\",\" or \"}\""},
+    {"; expected end of input", "the end of the document"},
+};
+
+// Builds the tree from what nlohmann reads, and its errors in our words. Borrows the text.
+class Reader final : public nlohmann::json_sax<json> {
+ public:
+  explicit Reader(std::string_view text) : text_(text) {}
+
+  Json read() {
+    const Tape first(text_.data(), &read_);
+    const Tape last(text_.data() + text_.size(), &read_);
+    json::sax_parse(first, last, this, json::input_format_t::json, /*strict=*/true,
+                    /*ignore_comments=*/true);
+    return std::move(root_);
+  }
+
+  bool null() override { return add(std::monostate{}, read_ - 4); }
+  bool boolean(bool value) override { return add(value, read_ - (value ? 4 : 5)); }
+  bool number_integer(std::int64_t value) override { return number(static_cast<double>(value)); }
+  bool number_unsigned(std::uint64_t value) override { return number(static_cast<double>(value)); }
+  bool number_float(double value, const std::string&) override { return number(value); }
+  bool string(std::string& value) override {
+    return add(std::move(value), string_start(read_ - 1));
+  }
+  bool binary(json::binary_t&) override { return false; }  // Not in JSON text.
+  bool start_object(std::size_t) override { return add(JsonObject{}, read_ - 1); }
+  bool start_array(std::size_t) override { return add(JsonArray{}, read_ - 1); }
+  bool key(std::string& name) override {
+    last_end_ = read_;
+    std::get<JsonObject>(open_.back()->value)
+        .push_back({std::move(name), {}, string_start(read_ - 1)});
+    return true;
+  }
+  bool end_array() override {
+    open_.pop_back();
+    return true;
+  }
+  bool end_object() override {
+    const auto& members = std::get<JsonObject>(open_.back()->value);
+    open_.pop_back();
+    check_unique(members);
+    return true;
+  }
+
+  // `position` counts what was read up to the wrong byte, or to the last one of a wrong token.
+  bool parse_error(std::size_t position, const std::string&,
+                   const json::exception& error) override {
+    const std::size_t at = std::min(position - 1, text_.size());
+    const bool in_word = at < text_.size() && word_bytes.find(text_[at]) != std::string_view::npos;
+    std::size_t start = word_start(at);
+    constexpr int number_overflow = 406;
+    if (error.id == number_overflow) {
+      add(std::monostate{}, start);
+      fail(start, fmt::format("the number {} is too large", word(start)), pointer());
+    }
+
+    std::string_view problem = error.what();
+    problem.remove_prefix(problem.find(" - ") + 3);
+    const std::string_view reason = problem.substr(0, problem.find("; last read: "));
+    if (reason == "invalid comment; missing closing '*/'") {
+      fail(comment_start(), "the comment that starts here is not closed");
+    }
+    if (reason.starts_with("invalid string")) {
+      if (at == text_.size() || text_[at] == '\n' || text_[at] == '\r') {
+        fail(string_start(at), "the string that starts here is not closed on its line");
+      }
+      fail(at, std::string(reason));
+    }
+    if (reason.starts_with("invalid comment") || reason.starts_with("invalid BOM")) {
+      fail(at, std::string(reason));
+    }
+
+    if (reason.starts_with("unexpected string")) {
+      start = string_start(at);
+    } else if (start == last_ && !in_word) {
+      start = at;  // The word before is a good value.
+    }
+    std::string_view expected = "a value";
+    for (const auto& [theirs, ours] : expectations) {
+      if (start != last_ && problem.ends_with(theirs)) expected = ours;
+    }
+    const std::string got = token(start);
+    if (expected == "a value" && got.find_first_of("+-.0123456789") == 1) {
+      expected = "a number such as 12, -0.5 or 1e9";
+    }
+    fail(start, fmt::format("expected {}, got {}", expected, got));
   }
 
  private:
-  struct Step {
-    const std::string* key;  // Null in an array.
-    std::size_t index;
-  };
-
-  [[nodiscard]] bool done() const { return at_ >= text_.size(); }
-  [[nodiscard]] char peek() const { return done() ? '\0' : text_[at_]; }
-
-  [[noreturn]] void fail(std::size_t offset, std::string problem, bool with_pointer = false) const {
-    throw JsonError{offset, with_pointer ? pointer() : "", std::move(problem), done()};
-  }
-  [[noreturn]] void fail_here(std::string_view expectation) const {
-    fail(at_, fmt::format("{}, got {}", expectation, next_token()));
+  [[noreturn]] void fail(std::size_t offset, std::string problem, std::string pointer = "") const {
+    throw JsonError{offset, std::move(pointer), std::move(problem), read_ == text_.size()};
   }
 
+  bool add(decltype(Json::value) value, std::size_t offset) {
+    Json* place = &root_;
+    if (!open_.empty()) {
+      auto* array = std::get_if<JsonArray>(&open_.back()->value);
+      place = array != nullptr ? &array->emplace_back()
+                               : &std::get<JsonObject>(open_.back()->value).back().value;
+    }
+    place->value = std::move(value);
+    place->offset = last_ = offset;
+    last_end_ = read_ - 1;
+    if (std::holds_alternative<JsonArray>(place->value) ||
+        std::holds_alternative<JsonObject>(place->value)) {
+      if (open_.size() == max_json_depth) {
+        fail(offset, fmt::format("nested more than {} deep", max_json_depth));
+      }
+      open_.push_back(place);
+    }
+    return true;
+  }
+
+  bool number(double value) {
+    // Only what follows a number ends it, so that one byte more is read, if there is one.
+    const bool more = word_bytes.find(text_[read_ - 1]) == std::string_view::npos;
+    const std::size_t end = more ? read_ - 1 : read_;
+    const std::size_t start = word_start(end);
+    return add(JsonNumber{value, std::string(text_.substr(start, end - start))}, start);
+  }
+
+  void check_unique(const JsonObject& members) {
+    sorted_.clear();
+    for (const JsonMember& member : members) sorted_.push_back(&member);
+    std::ranges::sort(sorted_, {}, [](const JsonMember* member) {
+      return std::pair(std::string_view(member->key), member->key_offset);
+    });
+    const auto twin = std::ranges::adjacent_find(
+        sorted_, {}, [](const JsonMember* member) { return std::string_view(member->key); });
+    if (twin == sorted_.end()) return;
+    const JsonMember& again = **std::next(twin);
+    Place first;
+    locate(text_, (*twin)->key_offset, first);
+    fail(again.key_offset,
+         fmt::format("the key \"{}\" is given twice, first in line {}", again.key, first.line),
+         pointer() + '/' + escape_pointer(again.key));
+  }
+
+  // Of the last value in what is open.
   [[nodiscard]] std::string pointer() const {
     std::string out;
-    for (const Step& step : path_) {
-      out += '/';
-      out += step.key != nullptr ? escape_pointer(*step.key) : std::to_string(step.index);
+    for (const Json* level : open_) {
+      const auto* array = std::get_if<JsonArray>(&level->value);
+      out +=
+          '/' + (array != nullptr ? std::to_string(array->size() - 1)
+                                  : escape_pointer(std::get<JsonObject>(level->value).back().key));
     }
     return out;
   }
 
-  // What stands where something else was expected.
-  [[nodiscard]] std::string next_token() const {
-    if (done()) return "the end of the text";
-    const std::string_view rest = text_.substr(at_);
-    if (rest[0] == '\'') return "\"'\" (strings are written in double quotes)";
-    if (rest[0] == '"') return "a string";
-    const auto word =
-        static_cast<std::size_t>(std::ranges::find_if_not(rest, is_letter) - rest.begin());
-    if (word > 0) return fmt::format("\"{}\"", rest.substr(0, std::min<std::size_t>(word, 40)));
-    const std::size_t length = character_length(rest);
-    if (length == 0 || static_cast<unsigned char>(rest[0]) < 0x20 || rest[0] == 0x7F) {
-      return fmt::format("the byte 0x{:02X}", static_cast<unsigned char>(rest[0]));
-    }
-    return fmt::format("\"{}\"", rest.substr(0, length));
+  // Of the string that ends at `end`: every quote inside it is escaped.
+  [[nodiscard]] std::size_t string_start(std::size_t end) const {
+    std::size_t start = text_.rfind('"', end - 1);
+    while (start > 0 && text_[start - 1] == '\\') start = text_.rfind('"', start - 1);
+    return start;
   }
 
-  void skip_blanks() {
-    for (;;) {
-      at_ = std::min(text_.find_first_not_of(blanks, at_), text_.size());
-      const std::string_view rest = text_.substr(at_);
-      if (rest.starts_with("//")) {
-        at_ = std::min(text_.find('\n', at_), text_.size());
-      } else if (rest.starts_with("/*")) {
-        const std::size_t end = text_.find("*/", at_ + 2);
-        if (end == std::string_view::npos) {
-          const std::size_t start = at_;
-          at_ = text_.size();
-          fail(start, "the comment that starts here is not closed");
-        }
-        at_ = end + 2;
-      } else if (rest == "/") {  // Half of a comment's start: more text may follow.
-        const std::size_t start = at_++;
-        fail(start, "expected a value or a comment, got \"/\"");
-      } else {
-        return;
-      }
+  // Of the comment that is not closed, behind all that was read.
+  [[nodiscard]] std::size_t comment_start() const {
+    std::size_t start = text_.find("/*", last_end_);
+    for (std::size_t end = 0; (end = text_.find("*/", start + 2)) != std::string_view::npos;) {
+      start = text_.find("/*", end + 2);
     }
+    return start;
   }
 
-  Json parse_value(std::string_view expected) {
-    const std::size_t offset = at_;
-    switch (peek()) {
-      case '{':
-        return {parse_object(), offset};
-      case '[':
-        return {parse_array(), offset};
-      case '"':
-        return {parse_string(), offset};
-      case 't':
-        return keyword("true", true);
-      case 'f':
-        return keyword("false", false);
-      case 'n':
-        return keyword("null", std::monostate{});
-      default:
-        break;
-    }
-    if (!done() && number_letters.substr(0, 13).find(peek()) != std::string_view::npos) {
-      return {parse_number(), offset};
-    }
-    fail_here(fmt::format("expected {}", expected));
+  [[nodiscard]] std::size_t word_start(std::size_t end) const {
+    return text_.substr(0, end).find_last_not_of(word_bytes) + 1;  // npos + 1 is 0.
+  }
+  [[nodiscard]] std::string_view word(std::size_t start) const {
+    const std::string_view rest = text_.substr(start, longest_quote);
+    return rest.substr(0, rest.find_first_not_of(word_bytes));
   }
 
-  template <class T>
-  Json keyword(std::string_view word, T meaning) {
-    const std::string_view rest = text_.substr(at_);
-    if (rest.size() < word.size() && word.starts_with(rest)) {
-      const std::size_t start = std::exchange(at_, text_.size());
-      fail(start, fmt::format("expected \"{}\", got \"{}\"", word, rest));
+  // What stands at `start`, as a message shows it.
+  [[nodiscard]] std::string token(std::size_t start) const {
+    if (start == text_.size()) return "the end of the text";
+    if (text_[start] == '"') return "a string";
+    std::size_t size = word(start).size();
+    if (size == 0) {
+      ++size;
+      while (size < 4 && start + size < text_.size() && is_continuation(text_[start + size]))
+        ++size;
     }
-    if (!rest.starts_with(word) || (rest.size() > word.size() && is_letter(rest[word.size()]))) {
-      fail_here("expected a value");
-    }
-    const std::size_t offset = at_;
-    at_ += word.size();
-    return {meaning, offset};
-  }
-
-  JsonNumber parse_number() {
-    const std::size_t start = at_;
-    at_ = std::min(text_.find_first_not_of(number_letters, at_), text_.size());
-    while (!done() && is_letter(peek())) ++at_;  // "12abc" and "-Infinity" are one wrong word.
-    const std::string_view word = text_.substr(start, at_ - start);
-
-    const auto skip_digits = [&](std::size_t from) {
-      return std::min(word.find_first_not_of(digits, from), word.size());
-    };
-    std::size_t end = word.starts_with('-') ? 1 : 0;
-    const std::size_t whole = end;
-    end = skip_digits(end);
-    bool good = end > whole && (word[whole] != '0' || end == whole + 1);
-    const auto part = [&](std::size_t from) {
-      const std::size_t next = skip_digits(from);
-      good = good && next > from;
-      end = next;
-    };
-    if (end < word.size() && word[end] == '.') part(end + 1);
-    if (end < word.size() && (word[end] == 'e' || word[end] == 'E')) {
-      const bool sign = end + 1 < word.size() && (word[end + 1] == '-' || word[end + 1] == '+');
-      part(end + (sign ? 2 : 1));
-    }
-    if (!good || end != word.size()) {
-      fail(start, fmt::format("expected a number such as 12, -0.5 or 1e9, got \"{}\"",
-                              word.substr(0, 40)));
-    }
-    double value = 0;
-    const auto [rest, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (error != std::errc{} && magnitude(word) > 0) {
-      fail(start, fmt::format("the number {} is too large", word.substr(0, 40)), true);
-    }
-    return {value, std::string(word)};
-  }
-
-  // The power of ten of the leading digit. std::from_chars has one error for numbers that are too
-  // large and for those so small that they are zero.
-  static int magnitude(std::string_view word) {
-    const std::size_t e = std::min(word.find_first_of("eE"), word.size());
-    const std::string_view mantissa = word.substr(0, e);
-    const std::size_t point = std::min(mantissa.find('.'), mantissa.size());
-    const std::size_t leading = std::min(mantissa.find_first_of("123456789"), mantissa.size());
-    int exponent = 0;
-    if (e < word.size()) {
-      const std::string_view power = word.substr(e + (word[e + 1] == '+' ? 2 : 1));
-      const auto result = std::from_chars(power.data(), power.data() + power.size(), exponent);
-      if (result.ec != std::errc{}) return power.starts_with('-') ? -1 : 1;
-    }
-    return static_cast<int>(point) - static_cast<int>(leading) + exponent;
-  }
-
-  std::string parse_string() {
-    const std::size_t start = at_++;
-    std::string out;
-    for (;;) {
-      const std::size_t run = at_;
-      while (!done() && static_cast<unsigned char>(peek()) >= 0x20 &&
-             static_cast<unsigned char>(peek()) < 0x80 && peek() != '"' && peek() != '\\') {
-        ++at_;
-      }
-      out.append(text_, run, at_ - run);
-      if (done()) fail(start, "the string that starts here is not closed");
-      const char c = peek();
-      if (c == '"') {
-        ++at_;
-        return out;
-      }
-      if (c == '\\') {
-        parse_escape(out);
-      } else if (c == '\n' || c == '\r') {
-        fail(start, "the string that starts here is not closed on its line");
-      } else if (static_cast<unsigned char>(c) < 0x20) {
-        fail(at_, fmt::format("the byte 0x{0:02X} in a string must be written \\u{0:04x}",
-                              static_cast<unsigned char>(c)));
-      } else {
-        const std::size_t length = character_length(text_.substr(at_));
-        if (length == 0) fail_utf8();
-        out.append(text_, at_, length);
-        at_ += length;
-      }
-    }
-  }
-
-  [[noreturn]] void fail_utf8() {
-    const std::size_t start = at_;
-    const auto byte = static_cast<unsigned char>(peek());
-    // A character that the end of the text cuts off may be good in a longer text.
-    while (!done() && (at_ == start || (is_continuation(peek()) && at_ - start < 3))) ++at_;
-    fail(start, fmt::format("the byte 0x{:02X} is not UTF-8 text", byte));
-  }
-
-  void parse_escape(std::string& out) {
-    constexpr std::string_view letters = "\"\\/bfnrt";
-    constexpr std::string_view meanings = "\"\\/\b\f\n\r\t";
-    const std::size_t start = at_++;
-    if (done()) fail(start, "the string is not closed");
-    const char letter = text_[at_++];
-    if (const std::size_t which = letters.find(letter); which != std::string_view::npos) {
-      out += meanings[which];
-      return;
-    }
-    if (letter != 'u') {
-      at_ = start + 1;
-      fail(start, fmt::format("expected an escape such as \\n, \\\" or \\u00b5, got \\ before {}",
-                              next_token()));
-    }
-    unsigned code = parse_hex(start);
-    if (code >= 0xDC00 && code <= 0xDFFF) fail(start, "\\u escape of half a character");
-    if (code >= 0xD800 && code <= 0xDBFF) {  // The first half of a surrogate pair.
-      const std::string_view rest = text_.substr(at_, 2);
-      if (rest != "\\u") {
-        if (std::string_view("\\u").starts_with(rest)) at_ = text_.size();
-        fail(start, "\\u escape of half a character");
-      }
-      at_ += 2;
-      const unsigned low = parse_hex(start);
-      if (low < 0xDC00 || low > 0xDFFF) fail(start, "\\u escape of half a character");
-      code = 0x10000U + ((code - 0xD800U) << 10U) + (low - 0xDC00U);
-    }
-    append_utf8(out, code);
-  }
-
-  unsigned parse_hex(std::size_t start) {
-    unsigned code = 0;
-    const std::string_view four = text_.substr(at_, 4);
-    const char* last = four.data() + four.size();
-    const auto [end, error] = std::from_chars(four.data(), last, code, 16);
-    if (end != last || four.size() < 4) {
-      at_ += static_cast<std::size_t>(end - four.data());
-      fail(start, "expected four hexadecimal digits after \\u");
-    }
-    at_ += 4;
-    return code;
-  }
-
-  void enter() {
-    if (++depth_ > max_json_depth) {
-      fail(at_, fmt::format("nested more than {} deep", max_json_depth));
-    }
-    ++at_;
-    skip_blanks();
-  }
-
-  JsonArray parse_array() {
-    enter();
-    JsonArray elements;
-    path_.push_back({nullptr, 0});
-    if (peek() != ']') {
-      for (std::string_view expected = "a value or \"]\"";; expected = "a value after \",\"") {
-        elements.push_back(parse_value(expected));
-        ++path_.back().index;
-        skip_blanks();
-        if (peek() == ']') break;
-        if (peek() != ',') fail_here("expected \",\" or \"]\"");
-        ++at_;
-        skip_blanks();
-      }
-    }
-    leave();
-    return elements;
-  }
-
-  JsonObject parse_object() {
-    enter();
-    JsonObject members;
-    std::unordered_map<std::string, std::size_t>
-        index;  // Only of objects too long to look through.
-    if (peek() == '}') {
-      path_.push_back({nullptr, 0});
-      leave();
-      return members;
-    }
-    path_.push_back({nullptr, 0});
-    for (std::string_view expected = "a key in double quotes or \"}\"";;
-         expected = "a key in double quotes after \",\"") {
-      if (peek() != '"') fail_here(fmt::format("expected {}", expected));
-      const std::size_t key_offset = at_;
-      std::string key = parse_string();
-      path_.back().key = &key;
-      check_unique(members, index, key, key_offset);
-      skip_blanks();
-      if (peek() != ':') fail_here(fmt::format("expected \":\" after the key \"{}\"", key));
-      ++at_;
-      skip_blanks();
-      Json value = parse_value("a value");
-      members.push_back({std::move(key), std::move(value), key_offset});
-      skip_blanks();
-      if (peek() == '}') break;
-      if (peek() != ',') fail_here("expected \",\" or \"}\"");
-      ++at_;
-      skip_blanks();
-    }
-    leave();
-    return members;
-  }
-
-  void leave() {
-    ++at_;
-    --depth_;
-    path_.pop_back();
-  }
-
-  void check_unique(const JsonObject& members, std::unordered_map<std::string, std::size_t>& index,
-                    const std::string& key, std::size_t key_offset) const {
-    constexpr std::size_t few = 32;
-    std::size_t first = key_offset;
-    if (members.size() < few) {
-      if (const JsonMember* member = find_member(members, key)) first = member->key_offset;
-    } else {
-      if (index.empty()) {
-        for (const JsonMember& member : members) index.emplace(member.key, member.key_offset);
-      }
-      first = index.emplace(key, key_offset).first->second;
-    }
-    if (first == key_offset) return;
-    Place place;
-    locate(text_, first, place);
-    fail(key_offset,
-         fmt::format("the key \"{}\" is given twice, first in line {}", key, place.line), true);
+    return json(text_.substr(start, size))
+        .dump(-1, ' ', /*ensure_ascii=*/false, json::error_handler_t::replace);
   }
 
   std::string_view text_;
-  std::size_t at_ = 0;
-  int depth_ = 0;
-  std::vector<Step> path_;
+  std::size_t read_ = 0;
+  Json root_;
+  std::vector<Json*> open_;   // Only the last one grows, so the others stay.
+  std::size_t last_ = 0;      // Offset of the value read last.
+  std::size_t last_end_ = 0;  // Of the value or key read last, or a byte before it.
+  std::vector<const JsonMember*> sorted_;
 };
 
 }  // namespace
 
 Json parse_json(std::string_view text) {
-  return Parser(text).document();
+  return Reader(text).read();
 }
 
 const JsonMember* find_member(const JsonObject& object, std::string_view key) {
@@ -436,17 +271,9 @@ std::string describe(const Json& value) {
 }
 
 std::string escape_pointer(std::string_view key) {
-  std::string out;
-  for (const char c : key) {
-    if (c == '~') {
-      out += "~0";
-    } else if (c == '/') {
-      out += "~1";
-    } else {
-      out += c;
-    }
-  }
-  return out;
+  std::string text(key);
+  if (text.find_first_of("~/") == std::string::npos) return text;  // The quick and usual way.
+  return (json::json_pointer() / std::move(text)).to_string().substr(1);
 }
 
 void locate(std::string_view text, std::size_t offset, Place& place) {

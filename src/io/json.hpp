@@ -39,7 +39,7 @@ struct JsonMember {
 };
 
 // Deeper nesting is refused: no input needs it, and reading it must not exhaust the stack.
-constexpr int max_json_depth = 200;
+constexpr std::size_t max_json_depth = 200;
 
 // Where and why a text is not JSON.
 struct JsonError {

@@ -57,8 +57,8 @@ std::string node_summary(const NodeSpec& node) {
 struct Presets::Impl {
   Impl() {
     for (const Catalogue& catalogue : catalogues) {
-      files.push_back(Document::parse(std::string(catalogue.path),
-                                      std::string(embedded_file(catalogue.path))));
+      files.push_back(
+          Document::parse(std::string(catalogue.path), std::string(embedded_file(catalogue.path))));
     }
   }
 
@@ -67,8 +67,7 @@ struct Presets::Impl {
   }
 
   [[nodiscard]] Field entries(PresetKind kind) const {
-    return files[static_cast<std::size_t>(&catalogue(kind) - catalogues.data())]
-        .root()["entries"];
+    return files[static_cast<std::size_t>(&catalogue(kind) - catalogues.data())].root()["entries"];
   }
 
   // The name in the file of an entry or of the one that has this alias; "" when there is none.
@@ -168,20 +167,20 @@ std::vector<PresetInfo> Presets::list(PresetKind kind) const {
                                    to_string(model.memory_bandwidth));
         break;
       }
-      case PresetKind::Node: info.summary = node_summary(node(key)); break;
+      case PresetKind::Node:
+        info.summary = node_summary(node(key));
+        break;
       case PresetKind::Network: {
         const FabricSpec spec = network(key);
-        info.summary =
-            fmt::format("{:g} Gb/s cables, {} per link and switch, {} ports",
-                        spec.link_bandwidth.per_second() * 8e-9, to_string(spec.link_latency),
-                        spec.radix);
+        info.summary = fmt::format("{:g} Gb/s cables, {} per link and switch, {} ports",
+                                   spec.link_bandwidth.per_second() * 8e-9,
+                                   to_string(spec.link_latency), spec.radix);
         break;
       }
       case PresetKind::Cluster: {
         const ClusterPreset preset = cluster(key);
-        info.summary =
-            fmt::format("{} nodes of {} on {} {}", preset.nodes, preset.node.name,
-                        preset.fabric.preset, to_string(preset.fabric.kind));
+        info.summary = fmt::format("{} nodes of {} on {} {}", preset.nodes, preset.node.name,
+                                   preset.fabric.preset, to_string(preset.fabric.kind));
         break;
       }
     }

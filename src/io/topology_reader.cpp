@@ -107,7 +107,8 @@ class ClusterReader {
       cluster_.nodes.front().count = root_["nodes"].count(1, most_nodes);
     }
     if (cluster_.nodes.empty()) {
-      root_.fail("expected \"preset\", \"node\", a list of \"nodes\", or \"vertices\" and \"edges\"");
+      root_.fail(
+          "expected \"preset\", \"node\", a list of \"nodes\", or \"vertices\" and \"edges\"");
     }
     nodes_ = 0;
     for (const NodeGroup& group : cluster_.nodes) nodes_ += group.count;
@@ -141,22 +142,25 @@ class ClusterReader {
     if (network.empty()) network = presets_.network_for(nic);
     if (network.empty()) {
       if (!link_stated) {
-        notes_.push_back(fmt::format("no network generation is known for NICs of {}: cables of that "
-                                     "rate without latency, switches of {} ports",
-                                     to_string(nic), fabric.radix));
+        notes_.push_back(
+            fmt::format("no network generation is known for NICs of {}: cables of that "
+                        "rate without latency, switches of {} ports",
+                        to_string(nic), fabric.radix));
       }
       return;
     }
     const FabricSpec generation = presets_.network(network);
     fabric.preset = generation.preset;
     if (fabric.link_bandwidth == Bandwidth{}) fabric.link_bandwidth = generation.link_bandwidth;
-    if (fabric.link_latency == Duration{} && !(link_stated && root_["fabric"]["link"].has("latency"))) {
+    if (fabric.link_latency == Duration{} &&
+        !(link_stated && root_["fabric"]["link"].has("latency"))) {
       fabric.link_latency = generation.link_latency;
     }
     if (!(stated && root_["fabric"].has("radix"))) fabric.radix = generation.radix;
-    notes_.push_back(fmt::format("no network generation is given: {} is assumed, after the NICs "
-                                 "of {}",
-                                 network, to_string(nic)));
+    notes_.push_back(
+        fmt::format("no network generation is given: {} is assumed, after the NICs "
+                    "of {}",
+                    network, to_string(nic)));
   }
 
   Topology build() {
@@ -212,21 +216,22 @@ Document topology_document(const std::string& argument) {
   }
   if (looks_like_path(argument)) return Document::load(argument);
   const std::string meant = did_you_mean(name, presets.topology_names());
-  throw InputError(Place{argument, 0, 0, ""},
-                   fmt::format("is neither a preset nor a file{}",
-                               meant.empty() ? " (flyover list presets shows the presets)" : meant));
+  throw InputError(
+      Place{argument, 0, 0, ""},
+      fmt::format("is neither a preset nor a file{}",
+                  meant.empty() ? " (flyover list presets shows the presets)" : meant));
 }
 
 Topology read_topology(const Document& document) {
   const Presets presets;
   const Field root = document.root();
   root.allow_only({"name", "preset", "node", "nodes", "fabric", "overrides", "vertices", "edges",
-                   "gpu_models", "notes"});
+                   "gpu", "gpu_models", "notes"});
   const bool explicit_graph = root.has("vertices") || root.has("edges");
-  Topology topology = explicit_graph ? read_explicit_graph(root, presets)
-                                     : ClusterReader(root, presets).read();
+  Topology topology =
+      explicit_graph ? read_explicit_graph(root, presets) : ClusterReader(root, presets).read();
   if (!explicit_graph) {
-    for (const std::string_view key : {"gpu_models", "notes"}) {
+    for (const std::string_view key : {"gpu", "gpu_models", "notes"}) {
       if (root.has(key)) root[key].fail("belongs to a graph with \"vertices\" and \"edges\"");
     }
   }
@@ -238,9 +243,8 @@ Topology read_topology(const Document& document) {
 TopologyInput load_topology_input(const std::string& argument, std::span<const Setting> settings) {
   Document document = topology_document(argument);
   for (const Setting& setting : settings) document.apply(setting);
-  return {.topology = read_topology(document),
-          .name = document.name(),
-          .digest = document.digest()};
+  return {
+      .topology = read_topology(document), .name = document.name(), .digest = document.digest()};
 }
 
 Topology load_topology(const std::string& argument, std::span<const Setting> settings) {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <iterator>
 #include <map>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -41,14 +42,16 @@ struct Style {
 };
 
 constexpr std::array styles{
-    Style{LinkKind::NvLink, "#009e73", ""},      Style{LinkKind::Xgmi, "#009e73", "6 3"},
-    Style{LinkKind::Pcie, "#999999", ""},        Style{LinkKind::CpuLink, "#999999", "6 3"},
-    Style{LinkKind::HostLeaf, "#e69f00", ""},    Style{LinkKind::LeafSpine, "#0072b2", ""},
-    Style{LinkKind::SpineCore, "#cc79a7", ""},   Style{LinkKind::Local, "#56b4e9", ""},
-    Style{LinkKind::Global, "#d55e00", ""},      Style{LinkKind::Torus, "#d55e00", "6 3"},
+    Style{LinkKind::NvLink, "#009e73", ""},    Style{LinkKind::Xgmi, "#009e73", "6 3"},
+    Style{LinkKind::Pcie, "#999999", ""},      Style{LinkKind::CpuLink, "#999999", "6 3"},
+    Style{LinkKind::HostLeaf, "#e69f00", ""},  Style{LinkKind::LeafSpine, "#0072b2", ""},
+    Style{LinkKind::SpineCore, "#cc79a7", ""}, Style{LinkKind::Local, "#56b4e9", ""},
+    Style{LinkKind::Global, "#d55e00", ""},    Style{LinkKind::Torus, "#d55e00", "6 3"},
     Style{LinkKind::Other, "#000000", "2 3"},
 };
 
+// A row of more vertices than this is drawn as groups, and so are then all rows of more than
+// `most_groups`, so that one long row does not make the picture wide for the short ones.
 constexpr std::size_t most_single = 64;
 constexpr std::size_t most_groups = 16;
 constexpr double box_width = 84, box_height = 34, gap = 14, row_step = 130;
@@ -56,7 +59,7 @@ constexpr double margin = 24, title_width = 170, header = 64;
 
 struct Box {
   std::string name;
-  std::size_t count = 0;
+  std::string below;  // Second line, if any.
   double x = 0, y = 0;
 };
 
@@ -64,11 +67,20 @@ std::string escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
     switch (c) {
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '&': out += "&amp;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += c;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '&':
+        out += "&amp;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += c;
     }
   }
   return out;
@@ -77,20 +89,27 @@ std::string escaped(std::string_view text) {
 class Drawing {
  public:
   explicit Drawing(const Topology& topology)
-      : topology_(topology), box_of_(topology.vertices.size()) {
+      : topology_(topology),
+        box_of_(topology.vertices.size()) {
     for (std::uint32_t v = 0; v < topology.vertices.size(); ++v) {
       by_kind_[topology.vertices[VertexId{v}].kind].push_back(VertexId{v});
     }
   }
 
   std::string draw() {
+    const bool large = std::ranges::any_of(
+        by_kind_, [](const auto& entry) { return entry.second.size() > most_single; });
+    single_ = large ? most_groups : most_single;
     double y = header + margin;
     for (const Row& row : rows) {
       if (!by_kind_.contains(row.kind)) continue;
       place_row(row, y);
       y += row_step;
     }
-    const double width = std::max(title_width + margin + widest_, 760.0);
+    const double row_width =
+        std::max(static_cast<double>(longest_row_) * (box_width + gap), 760 - title_width);
+    spread_rows(row_width);
+    const double width = title_width + row_width + margin;
     put("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {:.0f} {:.0f}\" width=\"{:.0f}\" "
         "height=\"{:.0f}\" font-family=\"sans-serif\" font-size=\"12\">\n",
         width, y, width, y);
@@ -119,23 +138,37 @@ class Drawing {
   void place_row(const Row& row, double y) {
     const std::vector<VertexId>& vertices = by_kind_[row.kind];
     titles_.emplace_back(y, &row);
-    if (vertices.size() <= most_single) {
-      for (const VertexId v : vertices) add_box(vertex_name(topology_, v), {&v, 1}, y);
+    const std::size_t before = boxes_.size();
+    if (vertices.size() <= single_) {
+      for (const VertexId v : vertices) add_vertex_box(v, y);
     } else {
       place_groups(row, vertices, y);
     }
-    finish_row(y);
+    longest_row_ = std::max(longest_row_, boxes_.size() - before);
+  }
+
+  // "node3/pcie-switch7" takes two lines.
+  void add_vertex_box(VertexId v, double y) {
+    const std::string name = vertex_name(topology_, v);
+    const std::size_t slash = name.find('/');
+    if (slash == std::string::npos) {
+      add_box(name, "", {&v, 1}, y);
+    } else {
+      add_box(name.substr(0, slash), name.substr(slash + 1), {&v, 1}, y);
+    }
   }
 
   void place_groups(const Row& row, const std::vector<VertexId>& vertices, double y) {
     std::map<std::uint32_t, std::vector<VertexId>> groups;
     for (const VertexId v : vertices) groups[group_of(v)].push_back(v);
     const bool in_nodes = topology_.vertices[vertices.front()].node != no_node;
-    const std::string_view word = in_nodes ? "node" : "unit";
-    if (groups.size() == 1) {
-      // No structure to group by: the row as one box says as much as its parts would.
-      add_box(fmt::format("all {}", to_string(row.kind)), vertices, y);
-      return;
+    std::string_view word = in_nodes ? "node" : "unit";
+    if (row.kind == VertexKind::Spine) word = "pod";
+    if (row.kind == VertexKind::Core) word = "group";
+    if (groups.size() == 1) {  // Its members by number, then.
+      word = to_string(row.kind);
+      groups.clear();
+      for (const VertexId v : vertices) groups[topology_.vertices[v].index].push_back(v);
     }
     // Neighbouring groups share a box when there are still too many.
     const std::size_t per_box = (groups.size() + most_groups - 1) / most_groups;
@@ -149,26 +182,28 @@ class Drawing {
       if (++taken < per_box && group != groups.rbegin()->first) continue;
       add_box(first == last ? fmt::format("{} {}", word, first)
                             : fmt::format("{}s {}-{}", word, first, last),
-              members, y);
+              fmt::format("\u00d7 {}", members.size()), members, y);
       members.clear();
       taken = 0;
     }
   }
 
-  void add_box(std::string name, std::span<const VertexId> members, double y) {
+  void add_box(std::string name, std::string below, std::span<const VertexId> members, double y) {
     for (const VertexId v : members) box_of_[index(v)] = static_cast<std::uint32_t>(boxes_.size());
-    boxes_.push_back({.name = std::move(name), .count = members.size(), .y = y});
+    boxes_.push_back({.name = std::move(name), .below = std::move(below), .x = 0, .y = y});
     kinds_.push_back(topology_.vertices[members.front()].kind);
   }
 
-  void finish_row(double y) {
-    double x = title_width;
-    for (Box& box : boxes_) {
-      if (box.y != y) continue;
-      box.x = x;
-      x += box_width + gap;
+  // Every row over the whole width.
+  void spread_rows(double width) {
+    for (auto begin = boxes_.begin(); begin != boxes_.end();) {
+      const auto end =
+          std::find_if(begin, boxes_.end(), [&](const Box& box) { return box.y != begin->y; });
+      const double step = width / static_cast<double>(end - begin);
+      for (double x = title_width + (step - box_width) / 2; begin != end; ++begin, x += step) {
+        begin->x = x;
+      }
     }
-    widest_ = std::max(widest_, x - title_width);
   }
 
   void draw_legend() {
@@ -231,24 +266,18 @@ class Drawing {
       const Box& box = boxes_[i];
       const Row& row = *std::ranges::find(rows, kinds_[i], &Row::kind);
       put("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.0f}\" height=\"{:.0f}\" rx=\"4\" "
-          "fill=\"{}\" stroke=\"#555555\"/>",
+          "fill=\"{}\" stroke=\"#555555\"/>\n",
           box.x, box.y, box_width, box_height, row.fill);
-      const double middle = box.x + box_width / 2;
-      // A long name is squeezed into its box rather than cut.
-      const std::string squeeze =
-          box.name.size() > 13
-              ? fmt::format(" textLength=\"{:.0f}\" lengthAdjust=\"spacingAndGlyphs\"",
-                            box_width - 6)
-              : "";
-      if (box.count == 1) {
-        put("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\"{}>{}</text>\n", middle,
-            box.y + 21, squeeze, escaped(box.name));
-      } else {
-        put("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\"{}>{}</text>"
-            "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">\u00d7 {}</text>\n",
-            middle, box.y + 14, squeeze, escaped(box.name), middle, box.y + 28, box.count);
-      }
+      draw_line(box, box.name, box.below.empty() ? 21 : 14);
+      if (!box.below.empty()) draw_line(box, box.below, 28);
     }
+  }
+
+  void draw_line(const Box& box, std::string_view line, double at) {
+    // A long name is set smaller rather than cut.
+    const double size = std::min(12.0, 1.6 * box_width / static_cast<double>(line.size()));
+    put("<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n",
+        box.x + box_width / 2, box.y + at, size, escaped(line));
   }
 
   const Topology& topology_;
@@ -257,12 +286,15 @@ class Drawing {
   std::vector<Box> boxes_;
   std::vector<VertexKind> kinds_;  // Of the members of each box.
   std::vector<std::pair<double, const Row*>> titles_;
-  double widest_ = 0;
+  std::size_t longest_row_ = 0;
+  std::size_t single_ = most_single;
   fmt::memory_buffer text_;
 };
 
 }  // namespace
 
-std::string topology_svg(const Topology& topology) { return Drawing(topology).draw(); }
+std::string topology_svg(const Topology& topology) {
+  return Drawing(topology).draw();
+}
 
 }  // namespace flyover::io

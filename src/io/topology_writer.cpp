@@ -16,7 +16,9 @@ namespace flyover::io {
 
 namespace {
 
-std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
+std::string quoted(const std::string& text) {
+  return nlohmann::json(text).dump();
+}
 
 // --- JSON ----------------------------------------------------------------------------------------
 
@@ -127,8 +129,8 @@ class JsonWriter {
       put("{}\n    {{ \"from\": {}, \"to\": {}, \"kind\": \"{}\", \"bandwidth\": \"{}\", "
           "\"latency\": \"{}\"",
           i > 0 ? "," : "", quoted(vertex_name(topology_, link.from)),
-          quoted(vertex_name(topology_, link.to)), to_string(link.kind),
-          to_string(link.bandwidth), to_string(link.latency));
+          quoted(vertex_name(topology_, link.to)), to_string(link.kind), to_string(link.bandwidth),
+          to_string(link.latency));
       if (link.nominal != link.bandwidth) put(", \"nominal\": \"{}\"", to_string(link.nominal));
       if (link.lanes > 1) put(", \"lanes\": {}", link.lanes);
       if (!link.up) put(", \"state\": \"down\"");
@@ -154,10 +156,12 @@ struct EdgeFacts {
   std::uint32_t lanes = 1;
 };
 
-using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, VertexFacts,
-                                    EdgeFacts>;
+using Graph =
+    boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, VertexFacts, EdgeFacts>;
 
-std::string state_word(bool up) { return up ? "up" : "down"; }
+std::string state_word(bool up) {
+  return up ? "up" : "down";
+}
 
 Graph make_graph(const Topology& topology) {
   Graph graph(topology.vertices.size());
@@ -195,7 +199,9 @@ boost::dynamic_properties properties_of(Graph& graph) {
 
 }  // namespace
 
-std::string topology_json(const Topology& topology) { return JsonWriter(topology).write(); }
+std::string topology_json(const Topology& topology) {
+  return JsonWriter(topology).write();
+}
 
 std::string topology_dot(const Topology& topology) {
   Graph graph = make_graph(topology);

@@ -24,19 +24,21 @@ Network::Network(const Topology& topology) : topology_(topology), fabric_(topolo
   if (topology.routing == RoutingPolicy::DimensionOrder)
     dimension_order_.emplace(topology, fabric_);
   paths_.resize(fabric_.targets());
-  const std::size_t each =
-      (fabric_.graph().size() + 1) * (sizeof(ShortestPaths::Slot) + sizeof(std::uint32_t));
-  paths_limit_ = std::max<std::size_t>(1, paths_budget / each);
 }
 
 ShortestPaths& Network::paths_to(std::uint32_t target) {
   std::optional<ShortestPaths>& paths = paths_[target];
   if (!paths) {
-    if (paths_kept_ == paths_limit_) {
-      for (std::optional<ShortestPaths>& kept : paths_) kept.reset();
-      paths_kept_ = 0;
+    // They grow as they are asked, so all are weighed, but only now and then.
+    if (kept_.size() % 64 == 0) {
+      std::size_t memory = 0;
+      for (const std::uint32_t kept : kept_) memory += paths_[kept]->memory();
+      if (memory > paths_budget) {
+        for (const std::uint32_t kept : kept_) paths_[kept].reset();
+        kept_.clear();
+      }
     }
-    ++paths_kept_;
+    kept_.push_back(target);
     paths.emplace(fabric_.graph(), fabric_.roots(target));
   }
   return *paths;

@@ -58,8 +58,7 @@ class Network {
   Fabric fabric_;
   std::optional<DimensionOrder> dimension_order_;
   std::vector<std::optional<ShortestPaths>> paths_;  // By target.
-  std::size_t paths_kept_ = 0;
-  std::size_t paths_limit_ = 0;
+  std::vector<std::uint32_t> kept_;                  // Targets that have paths.
   // Scratch, kept so that a route allocates nothing.
   std::vector<Entry> entries_;
   std::vector<double> amounts_;

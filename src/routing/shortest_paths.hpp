@@ -53,6 +53,11 @@ class ShortestPaths {
     return roots_ == 1 ? 1.0 : arrivals_[std::size_t{s} * roots_ + root];
   }
   [[nodiscard]] std::uint32_t slots() const { return static_cast<std::uint32_t>(slots_.size()); }
+  // Bytes held.
+  [[nodiscard]] std::size_t memory() const {
+    return slot_of_.size() * sizeof(std::uint32_t) + slots_.size() * sizeof(Slot) +
+           hops_.size() * sizeof(NextHop) + (arrivals_.size() + width_.size()) * sizeof(double);
+  }
 
  private:
   bool expand_level();

@@ -45,9 +45,8 @@ CompiledProgram compile(const Program& program, std::size_t families) {
   std::ranges::sort(edges, [](const Edge& a, const Edge& b) {
     return a.from != b.from ? a.from < b.from : a.to < b.to;
   });
-  const auto repeated = std::ranges::unique(
-      edges, [](const Edge& a, const Edge& b) { return a.from == b.from && a.to == b.to; });
-  edges.erase(repeated.begin(), repeated.end());
+  const auto same = [](const Edge& a, const Edge& b) { return a.from == b.from && a.to == b.to; };
+  edges.erase(std::unique(edges.begin(), edges.end(), same), edges.end());
 
   out.waits.assign(n, 0);
   out.successor_begin.assign(n + 1, 0);

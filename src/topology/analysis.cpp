@@ -19,9 +19,9 @@ namespace flyover {
 
 namespace {
 
-using Graph = boost::compressed_sparse_row_graph<boost::directedS, boost::no_property,
-                                                 boost::no_property, boost::no_property,
-                                                 std::uint32_t, std::uint32_t>;
+using Graph =
+    boost::compressed_sparse_row_graph<boost::directedS, boost::no_property, boost::no_property,
+                                       boost::no_property, std::uint32_t, std::uint32_t>;
 using Edge = std::pair<std::uint32_t, std::uint32_t>;
 
 // Parallel edges become one: no question asked of the graph depends on them.
@@ -54,21 +54,22 @@ bool at_port(const Topology& topology, const Link& link) {
   return !in_fabric(topology, link) && !within_node(topology, link);
 }
 
-bool is_scale_up(LinkKind kind) { return kind == LinkKind::NvLink || kind == LinkKind::Xgmi; }
+bool is_scale_up(LinkKind kind) {
+  return kind == LinkKind::NvLink || kind == LinkKind::Xgmi;
+}
 
 // --- connectivity --------------------------------------------------------------------------------
 
 std::vector<std::uint32_t> components(const Graph& graph) {
   std::vector<std::uint32_t> component(boost::num_vertices(graph));
-  boost::strong_components(
-      graph, boost::make_iterator_property_map(component.begin(),
-                                               boost::get(boost::vertex_index, graph)));
+  boost::strong_components(graph, boost::make_iterator_property_map(
+                                      component.begin(), boost::get(boost::vertex_index, graph)));
   return component;
 }
 
 // Islands of GPUs of one node, and the islands of switches that each can enter and leave.
 struct Islands {
-  std::vector<std::uint32_t> of;  // Per vertex.
+  std::vector<std::uint32_t> of;               // Per vertex.
   std::vector<std::set<std::uint32_t>> reach;  // Per island inside a node: islands of the fabric.
 };
 
@@ -78,8 +79,8 @@ Islands find_islands(const Topology& topology) {
   for (const Link& link : topology.links) {
     if (!in_service(topology, link)) continue;
     if (!at_port(topology, link)) edges.push_back(ends(link));
-    const bool both = topology.vertices[link.from].node != no_node &&
-                      topology.vertices[link.to].node != no_node;
+    const bool both =
+        topology.vertices[link.from].node != no_node && topology.vertices[link.to].node != no_node;
     direct = direct || (both && !within_node(topology, link));
   }
   if (direct) {
@@ -182,12 +183,11 @@ using Traits = boost::adjacency_list_traits<boost::vecS, boost::vecS, boost::dir
 using Capacity = std::int64_t;
 using FlowGraph = boost::adjacency_list<
     boost::vecS, boost::vecS, boost::directedS,
-    boost::property<
-        boost::vertex_index_t, long,
-        boost::property<boost::vertex_color_t, boost::default_color_type,
-                        boost::property<boost::vertex_distance_t, long,
-                                        boost::property<boost::vertex_predecessor_t,
-                                                        Traits::edge_descriptor>>>>,
+    boost::property<boost::vertex_index_t, long,
+                    boost::property<boost::vertex_color_t, boost::default_color_type,
+                                    boost::property<boost::vertex_distance_t, long,
+                                                    boost::property<boost::vertex_predecessor_t,
+                                                                    Traits::edge_descriptor>>>>,
     boost::property<
         boost::edge_capacity_t, Capacity,
         boost::property<boost::edge_residual_capacity_t, Capacity,
@@ -223,8 +223,7 @@ class FlowNetwork {
       reverses[there] = back;
       reverses[back] = there;
     }
-    return Bandwidth{
-        static_cast<double>(boost::boykov_kolmogorov_max_flow(graph, 0UL, 1UL))};
+    return Bandwidth{static_cast<double>(boost::boykov_kolmogorov_max_flow(graph, 0UL, 1UL))};
   }
 
  private:
@@ -247,7 +246,8 @@ void bisect_nodes(const Topology& topology, TopologyInfo& info) {
   for (const Link& link : topology.links) {
     if (!in_service(topology, link)) continue;
     network.add(place(link.from), place(link.to), link.bandwidth);
-    const bool leaves_node = at_port(topology, link) && topology.vertices[link.from].node != no_node;
+    const bool leaves_node =
+        at_port(topology, link) && topology.vertices[link.from].node != no_node;
     if (leaves_node && place(link.from) == source) {
       info.bisection_injection = info.bisection_injection + link.bandwidth;
     }
@@ -255,8 +255,8 @@ void bisect_nodes(const Topology& topology, TopologyInfo& info) {
   info.bisection = network.max_flow();
 }
 
-// From the first half of a node's GPUs to the others: over the scale-up links where they join the two
-// halves, since traffic then stays off PCIe.
+// From the first half of a node's GPUs to the others: over the scale-up links where they join the
+// two halves, since traffic then stays off PCIe.
 void bisect_gpus(const Topology& topology, TopologyInfo& info) {
   const std::size_t half = topology.gpus.size() / 2;
   if (half == 0) return;
@@ -340,7 +340,8 @@ std::map<std::string, double> find_oversubscription(const Topology& topology) {
       }
       for (const LinkId id : topology.out(VertexId{v})) {
         const Link& link = topology.links[id];
-        if (link.kind == tier.above && in_service(topology, link)) up += link.bandwidth.per_second();
+        if (link.kind == tier.above && in_service(topology, link))
+          up += link.bandwidth.per_second();
       }
       if (up == 0) continue;
       double& entry = worst[std::string(to_string(tier.kind))];

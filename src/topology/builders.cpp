@@ -99,9 +99,8 @@ void join_nodes(Topology& topology, const ClusterSpec& cluster,
   }
   const NicPorts nics = nic_ports(topology, nic_bandwidth);
   if (spec.kind == FabricKind::Torus) {
-    const bool mixed = std::ranges::any_of(types, [&](const NodeSpec& type) {
-      return (type.nics == 0) != nics.empty();
-    });
+    const bool mixed = std::ranges::any_of(
+        types, [&](const NodeSpec& type) { return (type.nics == 0) != nics.empty(); });
     if (mixed) refuse_fabric(spec, "either all nodes have NICs or none has");
   } else if (nics.empty()) {
     return;
@@ -109,8 +108,8 @@ void join_nodes(Topology& topology, const ClusterSpec& cluster,
   if (spec.link_bandwidth == Bandwidth{}) {
     for (const NodeSpec& type : types) {
       spec.link_bandwidth =
-          std::max(spec.link_bandwidth,
-                   nics.empty() ? type.lane_bandwidth : type.nic_bandwidth * (1.0 / spec.nic_ports));
+          std::max(spec.link_bandwidth, nics.empty() ? type.lane_bandwidth
+                                                     : type.nic_bandwidth * (1.0 / spec.nic_ports));
     }
     if (spec.link_bandwidth == Bandwidth{}) refuse_fabric(spec, "its cables need a bandwidth");
   }
@@ -146,8 +145,8 @@ Topology build_topology(const ClusterSpec& spec) {
   }
   topology.fabric = to_string(spec.fabric.kind);
   topology.fabric_preset = spec.fabric.preset;
-  topology.routing = spec.fabric.kind == FabricKind::Torus ? RoutingPolicy::DimensionOrder
-                                                           : spec.fabric.routing;
+  topology.routing =
+      spec.fabric.kind == FabricKind::Torus ? RoutingPolicy::DimensionOrder : spec.fabric.routing;
   topology.routing_seed = spec.fabric.seed;
   topology.ports_per_cable = spec.fabric.ports_per_cable;
   if (spec.fabric.kind != FabricKind::None) join_nodes(topology, spec, types);
@@ -170,6 +169,8 @@ std::optional<FabricKind> fabric_kind(std::string_view name) {
   return std::nullopt;
 }
 
-std::span<const FabricInfo> fabrics() { return fabric_infos; }
+std::span<const FabricInfo> fabrics() {
+  return fabric_infos;
+}
 
 }  // namespace flyover

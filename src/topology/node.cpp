@@ -25,7 +25,9 @@ VertexId at(VertexId first, std::uint32_t i) {
   return VertexId{static_cast<std::uint32_t>(first) + i};
 }
 
-bool is_xgmi(const NodeSpec& spec) { return spec.gpu.scale_up.starts_with("xgmi"); }
+bool is_xgmi(const NodeSpec& spec) {
+  return spec.gpu.scale_up.starts_with("xgmi");
+}
 
 void wire_scale_up(Topology& topology, const NodeSpec& spec, const Parts& parts) {
   const auto join = [&](VertexId a, VertexId b, std::uint32_t lanes) {
@@ -51,12 +53,15 @@ void wire_scale_up(Topology& topology, const NodeSpec& spec, const Parts& parts)
       }
       break;
     case ScaleUp::Pairs:
-      for (std::uint32_t a = 0; a + 1 < spec.gpus; a += 2) join(gpu(a), gpu(a + 1), spec.mesh_lanes);
+      for (std::uint32_t a = 0; a + 1 < spec.gpus; a += 2)
+        join(gpu(a), gpu(a + 1), spec.mesh_lanes);
       break;
     case ScaleUp::Explicit:
-      for (const ScaleUpLink& link : spec.scale_up_links) join(gpu(link.a), gpu(link.b), link.lanes);
+      for (const ScaleUpLink& link : spec.scale_up_links)
+        join(gpu(link.a), gpu(link.b), link.lanes);
       break;
-    case ScaleUp::None: break;
+    case ScaleUp::None:
+      break;
   }
 }
 
@@ -130,7 +135,8 @@ void check_node(const NodeSpec& spec) {
                           link.a, link.b, link.lanes, spec.gpus));
       }
       break;
-    case ScaleUp::None: break;
+    case ScaleUp::None:
+      break;
   }
   check(spec.scale_up == ScaleUp::None || lanes_rated, "scale-up links need a lane bandwidth");
   const std::uint32_t roots = spec.pcie_switches > 0 ? spec.pcie_switches : spec.cpus;
@@ -174,8 +180,7 @@ void add_node(Topology& topology, const NodeSpec& spec, std::uint32_t type,
   node.preset = spec.name;
   node.type = type;
   node.first_vertex = parts.first_gpu;
-  node.vertices =
-      static_cast<std::uint32_t>(topology.vertices.size() - index(parts.first_gpu));
+  node.vertices = static_cast<std::uint32_t>(topology.vertices.size() - index(parts.first_gpu));
   node.first_gpu = static_cast<std::uint32_t>(topology.gpus.size());
   node.gpus = spec.gpus;
   node.gpu_model = gpu_model;

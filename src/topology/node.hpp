@@ -9,8 +9,8 @@ namespace flyover {
 // Throws InputError, naming the node type, when its parts contradict each other.
 void check_node(const NodeSpec& spec);
 
-// Appends one node: its vertices (GPUs, NVSwitches, PCIe switches, sockets, NICs), the links between
-// them, and its entry in Topology::nodes.
+// Appends one node: its vertices (GPUs, NVSwitches, PCIe switches, sockets, NICs), the links
+// between them, and its entry in Topology::nodes.
 void add_node(Topology& topology, const NodeSpec& spec, std::uint32_t type,
               std::uint32_t gpu_model);
 

@@ -74,8 +74,9 @@ Selector parse_selector(std::string_view text) {
   const std::size_t open = text.find('[');
   selector.kind = text.substr(0, open);
   if (selector.kind != "link" && selector.kind != "node" && !vertex_kind(selector.kind)) {
-    const std::vector<std::string> kinds{"link", "node",  "gpu",  "nvswitch", "pcie-switch", "cpu",
-                                         "nic",  "leaf",  "spine", "core",    "switch",      "host"};
+    const std::vector<std::string> kinds{"link",        "node", "gpu",    "nvswitch",
+                                         "pcie-switch", "cpu",  "nic",    "leaf",
+                                         "spine",       "core", "switch", "host"};
     refuse(text, fmt::format("\"{}\" is not a kind of vertex, \"node\" or \"link\"{}",
                              selector.kind, did_you_mean(selector.kind, kinds)));
   }
@@ -92,8 +93,9 @@ Selector parse_selector(std::string_view text) {
     condition.key = part.substr(0, equals);
     if (std::ranges::find(keys, condition.key) == keys.end()) {
       const std::string meant = did_you_mean(condition.key, keys);
-      refuse(text, fmt::format("\"{}\" is not a key of {}{}", condition.key, selector.kind,
-                               meant.empty() ? fmt::format(" ({})", fmt::join(keys, ", ")) : meant));
+      refuse(text,
+             fmt::format("\"{}\" is not a key of {}{}", condition.key, selector.kind,
+                         meant.empty() ? fmt::format(" ({})", fmt::join(keys, ", ")) : meant));
     }
     if (selector.find(condition.key) != nullptr) {
       refuse(text, fmt::format("\"{}\" is given twice", condition.key));
@@ -174,13 +176,13 @@ std::vector<LinkId> matching_links(const Topology& topology, std::string_view te
     for (const std::string& word : condition->words) {
       const auto kind = link_kind(word);
       if (!kind) {
-        const std::vector<std::string> known{"nvlink",     "xgmi",       "pcie",  "cpu-link",
-                                             "host-leaf",  "leaf-spine", "spine-core", "local",
-                                             "global",     "torus",      "other"};
+        const std::vector<std::string> known{"nvlink",    "xgmi",       "pcie",       "cpu-link",
+                                             "host-leaf", "leaf-spine", "spine-core", "local",
+                                             "global",    "torus",      "other"};
         const std::string meant = did_you_mean(word, known);
-        refuse(text, fmt::format("\"{}\" is not a kind of link{}", word,
-                                 meant.empty() ? fmt::format(" ({})", fmt::join(known, ", "))
-                                               : meant));
+        refuse(text,
+               fmt::format("\"{}\" is not a kind of link{}", word,
+                           meant.empty() ? fmt::format(" ({})", fmt::join(known, ", ")) : meant));
       }
       kinds.push_back(*kind);
     }
@@ -315,8 +317,8 @@ void apply_override(Topology& topology, const Override& change) {
       selector.kind == "link" ? topology.links.size() / 2
       : selector.kind == "node"
           ? topology.nodes.size()
-          : static_cast<std::size_t>(std::ranges::count(
-                topology.vertices, *vertex_kind(selector.kind), &Vertex::kind));
+          : static_cast<std::size_t>(
+                std::ranges::count(topology.vertices, *vertex_kind(selector.kind), &Vertex::kind));
   refuse(text, fmt::format("matches nothing (the topology has {} {}{} and {} node{})", there,
                            selector.kind, there == 1 ? "" : "s", topology.nodes.size(),
                            topology.nodes.size() == 1 ? "" : "s"));

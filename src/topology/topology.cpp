@@ -93,9 +93,13 @@ std::span<const LinkId> slice(const std::vector<LinkId>& order,
 
 }  // namespace
 
-std::span<const LinkId> Topology::out(VertexId v) const { return slice(out_, out_begin_, v); }
+std::span<const LinkId> Topology::out(VertexId v) const {
+  return slice(out_, out_begin_, v);
+}
 
-std::span<const LinkId> Topology::in(VertexId v) const { return slice(in_, in_begin_, v); }
+std::span<const LinkId> Topology::in(VertexId v) const {
+  return slice(in_, in_begin_, v);
+}
 
 void Topology::index_links() {
   index_by(links, vertices.size(), &Link::from, out_, out_begin_);
@@ -113,12 +117,22 @@ std::string vertex_name(const Topology& topology, VertexId v) {
   return fmt::format("node{}/{}{}", index(vertex.node), to_string(vertex.kind), vertex.index);
 }
 
-std::string_view to_string(VertexKind kind) { return name_of(vertex_names, kind); }
-std::string_view to_string(LinkKind kind) { return name_of(link_names, kind); }
-std::string_view to_string(RoutingPolicy policy) { return name_of(policy_names, policy); }
+std::string_view to_string(VertexKind kind) {
+  return name_of(vertex_names, kind);
+}
+std::string_view to_string(LinkKind kind) {
+  return name_of(link_names, kind);
+}
+std::string_view to_string(RoutingPolicy policy) {
+  return name_of(policy_names, policy);
+}
 
-std::optional<VertexKind> vertex_kind(std::string_view name) { return kind_of(vertex_names, name); }
-std::optional<LinkKind> link_kind(std::string_view name) { return kind_of(link_names, name); }
+std::optional<VertexKind> vertex_kind(std::string_view name) {
+  return kind_of(vertex_names, name);
+}
+std::optional<LinkKind> link_kind(std::string_view name) {
+  return kind_of(link_names, name);
+}
 std::optional<RoutingPolicy> routing_policy(std::string_view name) {
   return kind_of(policy_names, name);
 }

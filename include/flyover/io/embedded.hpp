@@ -1,6 +1,7 @@
 #pragma once
 
-// The files of configs/, compiled into the library, so that an installed program needs no data folder.
+// The files of configs/, compiled into the library, so that an installed program needs no data
+// folder.
 
 #include <span>
 #include <string_view>

@@ -29,7 +29,8 @@ struct ClusterPreset {
   std::vector<std::string> notes;
 };
 
-// Lookups ignore case and know aliases. An unknown name is an InputError that offers the nearest one.
+// Lookups ignore case and know aliases. An unknown name is an InputError that offers the nearest
+// one.
 class Presets {
  public:
   Presets();

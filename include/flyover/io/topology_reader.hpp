@@ -14,12 +14,12 @@ namespace flyover::io {
 struct TopologyInput {
   Topology topology;
   std::string name;    // As the user gave it: "dgx-h100:16", "cluster.json", "<stdin>".
-  std::string digest;  // Of the text and every setting; for a preset, of what it stands for.
+  std::string digest;  // Of the text and every setting; of a preset, of its name and count.
 };
 
 // `argument` is a preset of a node or cluster with an optional number of nodes ("dgx-h100",
-// "superpod-h100:127"), a JSON file, or "-" for standard input. Settings override values of the file,
-// or of {"preset": ..., "nodes": ...}. Throws InputError; an unknown name offers the nearest.
+// "superpod-h100:127"), a JSON file, or "-" for standard input. Settings override values of the
+// file, or of {"preset": ..., "nodes": ...}. Throws InputError; an unknown name offers the nearest.
 [[nodiscard]] TopologyInput load_topology_input(const std::string& argument,
                                                 std::span<const Setting> settings = {});
 [[nodiscard]] Topology load_topology(const std::string& argument,

@@ -24,27 +24,31 @@ enum class FabricKind : std::uint8_t {
   RailOnly,       // NIC r of every node on rail switch r; rails are not joined.
   MultiPlane,     // NIC r in plane r; each plane its own two-tier fat tree (DeepSeek).
   Dragonfly,
-  Torus,  // Nodes form a 2-D or 3-D torus of one router each: a switch below its NICs, or its only GPU.
+  Torus,  // Nodes form a 2-D or 3-D torus of one router each: a switch below its NICs, or its only
+          // GPU.
 };
 
 // Counts that are 0 are derived, so that the fabric is no larger than its nodes need.
 //
 // Clos fabrics follow one rule, which gives the published tables of the DGX SuperPODs (H100, B300),
 // of DeepSeek's planes and of a k-ary fat tree (all checked in tests/unit/topology/clos_test.cpp):
-//   leaves   each takes the NICs of one rail (or node) of a full unit; a unit is cabled in full even
+//   leaves   each takes the NICs of one rail (or node) of a full unit; a unit is cabled in full
+//   even
 //            when it lacks nodes. More leaves when the ports do not suffice.
 //   uplinks  of a leaf: rate of its NIC ports ÷ (link rate x oversubscription), rounded up.
 //   spines   the fewest that have ports for all uplinks and over which the uplinks of a leaf divide
-//            evenly (3 units of 8 leaves with 32 uplinks: 12 suffice, 16 divide). One leaf needs none.
-//   cores    when there are more leaves than a spine has ports. Units then form pods of as many leaves
+//            evenly (3 units of 8 leaves with 32 uplinks: 12 suffice, 16 divide). One leaf needs
+//            none.
+//   cores    when there are more leaves than a spine has ports. Units then form pods of as many
+//   leaves
 //            as a spine has downlinks; spine j of every pod belongs to core group j, which has the
 //            fewest cores by the same two conditions.
 struct FabricSpec {
   FabricKind kind = FabricKind::None;
-  std::string preset;            // Network generation: "ndr", "hdr", "xdr", "roce-400", ...
-  Bandwidth link_bandwidth;      // Switch-to-switch cables; default: the NIC port's.
-  Duration link_latency{};       // NIC-to-switch and switch-to-switch cable, with the forwarding.
-  std::uint32_t radix = 64;      // Ports of a switch at link_bandwidth.
+  std::string preset;        // Network generation: "ndr", "hdr", "xdr", "roce-400", ...
+  Bandwidth link_bandwidth;  // Switch-to-switch cables; default: the NIC port's.
+  Duration link_latency{};   // NIC-to-switch and switch-to-switch cable, with the forwarding.
+  std::uint32_t radix = 64;  // Ports of a switch at link_bandwidth.
   std::uint32_t nodes_per_unit = 0;    // RailOptimized; LeafSpine, FatTree: nodes per leaf.
   double oversubscription = 1.0;       // Leaf downlinks ÷ uplinks, 1 is non-blocking.
   double core_oversubscription = 1.0;  // Spine downlinks ÷ uplinks, three tiers.
@@ -54,8 +58,8 @@ struct FabricSpec {
   std::uint32_t cores = 0;             // Of each plane.
   // MultiPlane: planes, NIC of rail r in plane r mod planes; 0: one per rail.
   std::uint32_t planes = 0;
-  // RailOptimized: ports of a NIC, each on its own plane of leaves and spines at an equal share of the
-  // NIC's rate (twin-planar DGX B300 Ethernet, dual-plane HPN).
+  // RailOptimized: ports of a NIC, each on its own plane of leaves and spines at an equal share of
+  // the NIC's rate (twin-planar DGX B300 Ethernet, dual-plane HPN).
   std::uint32_t nic_ports = 1;
   std::uint32_t ports_per_cable = 1;  // Of twin-port cables; for counts only.
   // Fabric managers' ports, one to a leaf, present while the last unit has an empty place.
@@ -89,8 +93,8 @@ struct ClusterSpec {
 // Keys of vertices: node, index, rail, unit. Keys of links: kind; node, rail, unit (of either end);
 // from, to (vertex names: that direction); index (counts the cables that the other keys match).
 // A cable that goes down is down in both directions; rates and latencies change in the directions
-// matched. A vertex that goes down takes its links with it. Throws InputError for a selector that is
-// malformed or matches nothing.
+// matched. A vertex that goes down takes its links with it. Throws InputError for a selector that
+// is malformed or matches nothing.
 struct Override {
   std::string selector;
   std::optional<bool> up;              // A vertex or link taken out of service; a node: all of it.

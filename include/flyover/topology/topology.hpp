@@ -2,9 +2,9 @@
 
 // A cluster as plain data: a directed property graph. Built once (builders.hpp), then only read.
 //
-// Vertices are GPUs, switches, NICs and CPU sockets; each link is one direction of a cable or bus. A
-// node is one scale-up domain (an 8-GPU server, an NVL72 rack): its vertices carry its NodeId and the
-// fabric's switches carry none.
+// Vertices are GPUs, switches, NICs and CPU sockets; each link is one direction of a cable or bus.
+// A node is one scale-up domain (an 8-GPU server, an NVL72 rack): its vertices carry its NodeId and
+// the fabric's switches carry none.
 
 #include <cstdint>
 #include <optional>
@@ -18,8 +18,9 @@
 
 namespace flyover {
 
-// Switch is a fabric switch of no stated tier, as in explicit graphs. Host is a machine without GPUs
-// on a fabric port, such as the fabric manager of a SuperPOD; it has one link and carries no traffic.
+// Switch is a fabric switch of no stated tier, as in explicit graphs. Host is a machine without
+// GPUs on a fabric port, such as the fabric manager of a SuperPOD; it has one link and carries no
+// traffic.
 enum class VertexKind : std::uint8_t {
   Gpu,
   NvSwitch,
@@ -55,7 +56,7 @@ struct Vertex {
   NodeId node = no_node;
   std::uint32_t index = 0;  // Within its kind: of its node, or of the whole fabric for switches.
   std::uint32_t rail = 0;   // NIC, leaf: its rail or plane. Leaf of a dragonfly: its group.
-  std::uint32_t unit = 0;   // Leaf, spine: its scalable unit, pod or group.
+  std::uint32_t unit = 0;   // Leaf, spine, core: its scalable unit, pod or group.
 };
 
 // One direction of a cable. `lanes` parallel lanes that hardware stripes over (18 NVLinks, 16 PCIe
@@ -88,7 +89,7 @@ struct Node {
   std::uint32_t gpus = 0;
   std::uint32_t gpu_model = 0;  // Index into Topology::gpu_models.
   bool in_switch_reduction = false;
-  std::string nic_model;        // "ConnectX-7"; "" when it has no NICs.
+  std::string nic_model;  // "ConnectX-7"; "" when it has no NICs.
 };
 
 struct Topology {
@@ -98,16 +99,17 @@ struct Topology {
   IdVector<NodeId, Node> nodes;
   std::vector<VertexId> gpus;  // Rank r of a workload runs on gpus[r].
   std::vector<GpuModel> gpu_models;
-  std::string fabric;            // "single-switch", "rail-optimized", ...; "none" without one.
-  std::string fabric_preset;     // "ndr", ...: the network generation, which picks cost parameters.
+  std::string fabric;         // "single-switch", "rail-optimized", ...; "none" without one.
+  std::string fabric_preset;  // "ndr", ...: the network generation, which picks cost parameters.
   RoutingPolicy routing = RoutingPolicy::Adaptive;
   std::uint64_t routing_seed = 0;
-  // Extent per dimension when fabric is a torus. Its routers are in order of x + X (y + Y z): router i
-  // is the leaf with index i (nodes with NICs) or the GPU of node i (nodes without).
+  // Extent per dimension when fabric is a torus. Its routers are in order of x + X (y + Y z):
+  // router i is the leaf with index i (nodes with NICs) or the GPU of node i (nodes without).
   std::vector<std::uint32_t> torus;
-  std::uint32_t ports_per_cable = 1;  // Twin-port cables carry two fabric links; only counts differ.
-  std::vector<std::string> names;    // Per vertex, explicit graphs only; empty otherwise.
-  std::vector<std::string> notes;    // Every assumption made while building, for `warnings`.
+  std::uint32_t ports_per_cable =
+      1;                           // Twin-port cables carry two fabric links; only counts differ.
+  std::vector<std::string> names;  // Per vertex, explicit graphs only; empty otherwise.
+  std::vector<std::string> notes;  // Every assumption made while building, for `warnings`.
 
   // Links that leave a vertex, and that enter it, in order of LinkId. Valid after index_links().
   [[nodiscard]] std::span<const LinkId> out(VertexId v) const;
@@ -126,8 +128,8 @@ struct Topology {
 
 // "node3/gpu2", "node0/nic7", "leaf12"; an explicit graph's own names.
 [[nodiscard]] std::string vertex_name(const Topology& topology, VertexId v);
-[[nodiscard]] std::string_view to_string(VertexKind kind);    // "gpu", "nvswitch", "leaf", ...
-[[nodiscard]] std::string_view to_string(LinkKind kind);      // "nvlink", "host-leaf", ...
+[[nodiscard]] std::string_view to_string(VertexKind kind);       // "gpu", "nvswitch", "leaf", ...
+[[nodiscard]] std::string_view to_string(LinkKind kind);         // "nvlink", "host-leaf", ...
 [[nodiscard]] std::string_view to_string(RoutingPolicy policy);  // "ecmp", "adaptive", ...
 [[nodiscard]] std::optional<VertexKind> vertex_kind(std::string_view name);
 [[nodiscard]] std::optional<LinkKind> link_kind(std::string_view name);

@@ -15,9 +15,13 @@ namespace {
 // Ratios of rates are rarely exact in binary: 400 ÷ (400 x 1.0) must not become 2 ports.
 constexpr double slack = 1e-9;
 
-std::uint32_t ceil_count(double x) { return static_cast<std::uint32_t>(std::ceil(x - slack)); }
+std::uint32_t ceil_count(double x) {
+  return static_cast<std::uint32_t>(std::ceil(x - slack));
+}
 
-std::uint32_t floor_count(double x) { return static_cast<std::uint32_t>(std::floor(x + slack)); }
+std::uint32_t floor_count(double x) {
+  return static_cast<std::uint32_t>(std::floor(x + slack));
+}
 
 std::uint32_t ceil_div(std::uint64_t a, std::uint64_t b) {
   return static_cast<std::uint32_t>((a + b - 1) / b);
@@ -34,11 +38,17 @@ std::uint32_t smallest_divisor(std::uint32_t whole, std::uint32_t low) {
 class Clos {
  public:
   Clos(Topology& topology, const FabricSpec& spec, const ClosPlan& plan, ClosCounters& counters)
-      : topology_(topology), spec_(spec), plan_(plan), counters_(counters) {}
+      : topology_(topology),
+        spec_(spec),
+        plan_(plan),
+        counters_(counters) {}
 
   std::vector<VertexId> build() {
     add_leaves();
-    if (leaves_.size() < 2) return leaves_;
+    if (leaves_.size() < 2) {
+      check_lone_leaf();
+      return leaves_;
+    }
     size_uplinks();
     if (tiers() == 2) {
       const auto all = static_cast<std::uint32_t>(leaves_.size());
@@ -63,6 +73,19 @@ class Clos {
                  .bandwidth = nic.bandwidth * (1.0 / plan_.nic_ports),
                  .latency = spec_.link_latency});
       }
+    }
+  }
+
+  void check_lone_leaf() const {
+    if (spec_.kind == FabricKind::SingleSwitch) return;  // Of any size, by its definition.
+    double load = 0;
+    for (const NicPort& nic : plan_.leaves.front().nics) {
+      load += nic.bandwidth.per_second() / plan_.nic_ports;
+    }
+    const std::uint32_t down = ceil_count(load / spec_.link_bandwidth.per_second());
+    if (down > spec_.radix) {
+      refuse_fabric(
+          spec_, fmt::format("a leaf needs {} ports down, but a switch has {}", down, spec_.radix));
     }
   }
 
@@ -104,8 +127,9 @@ class Clos {
     const std::uint64_t cables = std::uint64_t{leaves} * uplinks_;
     const std::uint32_t spines = smallest_divisor(uplinks_, ceil_div(cables, ports));
     if (spines == 0) {
-      refuse_fabric(spec_, fmt::format("{} leaves are more than a spine with {} ports down can join",
-                                       leaves, ports));
+      refuse_fabric(
+          spec_, fmt::format("{} leaves are more than a spine with {} ports down can join", leaves,
+                             ports));
     }
     return spines;
   }
@@ -123,11 +147,11 @@ class Clos {
                                        spines, uplinks_));
     }
     if (std::uint64_t{leaves} * uplinks_ > std::uint64_t{spines} * ports) {
-      refuse_fabric(spec_, fmt::format("{} leaves with {} uplinks need {} spines of {} ports down, "
-                                       "got {}",
-                                       leaves, uplinks_,
-                                       ceil_div(std::uint64_t{leaves} * uplinks_, ports), ports,
-                                       spines));
+      refuse_fabric(spec_,
+                    fmt::format("{} leaves with {} uplinks need {} spines of {} ports down, "
+                                "got {}",
+                                leaves, uplinks_, ceil_div(std::uint64_t{leaves} * uplinks_, ports),
+                                ports, spines));
     }
   }
 
@@ -176,8 +200,8 @@ class Clos {
     for (std::uint32_t s = 0; s < spines; ++s) {
       std::vector<VertexId> cores;
       for (std::uint32_t c = 0; c < group; ++c) {
-        cores.push_back(
-            add_vertex(topology_, {.kind = VertexKind::Core, .index = counters_.cores++}));
+        cores.push_back(add_vertex(
+            topology_, {.kind = VertexKind::Core, .index = counters_.cores++, .unit = s}));
       }
       std::uint64_t dealt = 0;
       for (std::uint32_t pod = 0; pod < pods; ++pod) {
@@ -206,9 +230,10 @@ class Clos {
     }
     const std::uint32_t group = spec_.cores / spines;
     if (group < needed || group > spine_up) {
-      refuse_fabric(spec_, fmt::format("{} cores make groups of {}, but {} pods with {} cables from "
-                                       "each spine need {} to {}",
-                                       spec_.cores, group, pods, spine_up, needed, spine_up));
+      refuse_fabric(spec_,
+                    fmt::format("{} cores make groups of {}, but {} pods with {} cables from "
+                                "each spine need {} to {}",
+                                spec_.cores, group, pods, spine_up, needed, spine_up));
     }
     return group;
   }

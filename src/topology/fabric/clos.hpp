@@ -13,11 +13,11 @@ struct ClosLeaf {
 };
 
 struct ClosPlan {
-  std::vector<ClosLeaf> leaves;       // Unit by unit.
+  std::vector<ClosLeaf> leaves;  // Unit by unit.
   std::uint32_t leaves_per_unit = 1;
-  double full_load = 0;               // Bytes/s into a leaf of a full unit from its NICs.
-  std::uint32_t nic_ports = 1;        // A NIC's rate is divided by this.
-  std::uint32_t tiers = 0;            // 2, 3, or 0 for as few as possible.
+  double full_load = 0;         // Bytes/s into a leaf of a full unit from its NICs.
+  std::uint32_t nic_ports = 1;  // A NIC's rate is divided by this.
+  std::uint32_t tiers = 0;      // 2, 3, or 0 for as few as possible.
 };
 
 struct ClosCounters {

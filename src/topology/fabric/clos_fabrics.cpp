@@ -13,7 +13,9 @@ namespace flyover {
 
 namespace {
 
-std::uint32_t ceil_div(std::uint32_t a, std::uint32_t b) { return (a + b - 1) / b; }
+std::uint32_t ceil_div(std::uint32_t a, std::uint32_t b) {
+  return (a + b - 1) / b;
+}
 
 Bandwidth fastest(const NicPorts& nics) {
   return std::ranges::max_element(nics, {}, &NicPort::bandwidth)->bandwidth;
@@ -110,9 +112,8 @@ void join_rail_optimized(Topology& topology, const FabricSpec& spec, const NicPo
   const std::uint32_t rails = rails_of(nics);
   const std::uint32_t per_rail = most_per_node(nics, true);  // NICs of one node on one rail.
   const std::uint32_t nodes = nodes_of(topology);
-  const std::uint32_t unit = spec.nodes_per_unit > 0
-                                 ? spec.nodes_per_unit
-                                 : std::clamp(capacity / per_rail, 1U, nodes);
+  const std::uint32_t unit =
+      spec.nodes_per_unit > 0 ? spec.nodes_per_unit : std::clamp(capacity / per_rail, 1U, nodes);
   const std::uint32_t units = ceil_div(nodes, unit);
   const std::uint32_t leaves_per_rail = ceil_div(unit * per_rail, capacity);
   const std::uint32_t per_leaf = ceil_div(unit * per_rail, leaves_per_rail);
@@ -127,7 +128,8 @@ void join_rail_optimized(Topology& topology, const FabricSpec& spec, const NicPo
       plan.leaves.push_back({.rail = l / leaves_per_rail, .unit = u, .nics = {}});
     }
   }
-  std::vector<std::uint32_t> filled(std::size_t{units} * rails, 0);  // NICs so far by unit and rail.
+  std::vector<std::uint32_t> filled(std::size_t{units} * rails,
+                                    0);  // NICs so far by unit and rail.
   for (const NicPort& nic : nics) {
     const std::uint32_t u = nic.node / unit;
     const std::uint32_t place = filled[std::size_t{u} * rails + nic.rail]++;

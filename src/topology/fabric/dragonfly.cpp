@@ -1,5 +1,5 @@
-// Kim et al., Technology-Driven, Highly-Scalable Dragonfly Topology (ISCA 2008): groups of a routers,
-// fully joined inside; p hosts and h global cables per router; up to a h + 1 groups.
+// Kim et al., Technology-Driven, Highly-Scalable Dragonfly Topology (ISCA 2008): groups of a
+// routers, fully joined inside; p hosts and h global cables per router; up to a h + 1 groups.
 
 #include <algorithm>
 
@@ -32,18 +32,21 @@ Shape shape_of(const FabricSpec& spec, std::uint64_t hosts) {
     } while (shape.hosts() < hosts);
   }
   if (shape.p == 0 || shape.a == 0 || shape.h == 0) {
-    refuse_fabric(spec, "give all of hosts per router, routers per group and globals per router, "
-                        "or none");
+    refuse_fabric(spec,
+                  "give all of hosts per router, routers per group and globals per router, "
+                  "or none");
   }
   if (shape.ports() > spec.radix) {
-    refuse_fabric(spec, fmt::format("a router needs {} hosts + {} local + {} global = {} ports, but "
-                                    "a switch has {}",
-                                    shape.p, shape.a - 1, shape.h, shape.ports(), spec.radix));
+    refuse_fabric(spec,
+                  fmt::format("a router needs {} hosts + {} local + {} global = {} ports, but "
+                              "a switch has {}",
+                              shape.p, shape.a - 1, shape.h, shape.ports(), spec.radix));
   }
   if (shape.hosts() < hosts) {
-    refuse_fabric(spec, fmt::format("{} NICs do not fit: {} groups of {} routers with {} hosts hold "
-                                    "{}",
-                                    hosts, shape.most_groups(), shape.a, shape.p, shape.hosts()));
+    refuse_fabric(spec,
+                  fmt::format("{} NICs do not fit: {} groups of {} routers with {} hosts hold "
+                              "{}",
+                              hosts, shape.most_groups(), shape.a, shape.p, shape.hosts()));
   }
   return shape;
 }
@@ -63,14 +66,12 @@ void join_dragonfly(Topology& topology, const FabricSpec& spec, const NicPorts& 
                                             .unit = group}));
   }
   for (std::size_t i = 0; i < nics.size(); ++i) {
-    connect(topology, nics[i].nic, routers[i / shape.p],
-            {.kind = LinkKind::HostLeaf,
-             .bandwidth = nics[i].bandwidth,
-             .latency = spec.link_latency});
+    connect(
+        topology, nics[i].nic, routers[i / shape.p],
+        {.kind = LinkKind::HostLeaf, .bandwidth = nics[i].bandwidth, .latency = spec.link_latency});
   }
-  Cable cable{.kind = LinkKind::Local,
-              .bandwidth = spec.link_bandwidth,
-              .latency = spec.link_latency};
+  Cable cable{
+      .kind = LinkKind::Local, .bandwidth = spec.link_bandwidth, .latency = spec.link_latency};
   for (std::uint64_t g = 0; g < groups; ++g) {
     for (std::uint64_t i = 0; i < shape.a; ++i) {
       for (std::uint64_t j = i + 1; j < shape.a; ++j) {

@@ -49,9 +49,8 @@ void join_torus(Topology& topology, const FabricSpec& spec, const NicPorts& nics
   }
   topology.torus = spec.torus;
   const std::vector<VertexId> routers = routers_of(topology, spec, nics);
-  const Cable cable{.kind = LinkKind::Torus,
-                    .bandwidth = spec.link_bandwidth,
-                    .latency = spec.link_latency};
+  const Cable cable{
+      .kind = LinkKind::Torus, .bandwidth = spec.link_bandwidth, .latency = spec.link_latency};
   for (std::uint64_t i = 0; i < places; ++i) {
     std::uint64_t stride = 1;
     for (const std::uint32_t extent : spec.torus) {

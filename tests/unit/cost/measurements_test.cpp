@@ -116,6 +116,39 @@ std::string dtype_of(const json& record) {
   return found == names.end() ? "" : found->second;
 }
 
+// Absolute relative errors of time, by the size classes that the validation reports.
+class TimeErrors {
+ public:
+  void add(Bytes bytes, double error) {
+    for (SizeClass& group : classes_) {
+      if (bytes <= group.up_to) {
+        group.errors.push_back(std::abs(error));
+        return;
+      }
+    }
+  }
+  void print() {
+    for (SizeClass& group : classes_) {
+      if (group.errors.empty()) continue;
+      std::ranges::sort(group.errors);
+      const std::size_t n = group.errors.size();
+      fmt::print("time, {:<16}{:>5} rows   median {:>5.1f} %   90th percentile {:>5.1f} %\n",
+                 group.name, n, 100 * group.errors[n / 2], 100 * group.errors[n * 9 / 10]);
+    }
+  }
+
+ private:
+  struct SizeClass {
+    const char* name;
+    Bytes up_to;
+    std::vector<double> errors;
+  };
+  std::vector<SizeClass> classes_ = {{"up to 32 KiB", 32_KiB, {}},
+                                     {"up to 1 MiB", 1_MiB, {}},
+                                     {"up to 32 MiB", 32_MiB, {}},
+                                     {"larger", Bytes{std::int64_t{1} << 62}, {}}};
+};
+
 // Why a record is shown but not held against the model, or "".
 std::string excuse(const json& record) {
   static const std::map<std::string, std::string> excuses = {
@@ -147,6 +180,7 @@ TEST_CASE("large all-reduces come within 10 % of healthy measurements", "[cost][
   fmt::print("{:<44}{:>9}{:>10}{:>10}{:>8}  {}\n", "measurement", "bytes", "measured", "predicted",
              "error", "plan, or why it is not held against the model");
   int compared = 0;
+  TimeErrors times;
   for (const fs::path& file : files) {
     const json record = json::parse(std::ifstream(file));
     if (record["collective"] != "all_reduce" || record["health"] != "healthy") continue;
@@ -170,10 +204,18 @@ TEST_CASE("large all-reduces come within 10 % of healthy measurements", "[cost][
                100 * error, to_string(plan.algorithm), to_string(plan.protocol),
                why_not.empty() ? "" : "(" + why_not + ")");
     if (!promised(record) || !why_not.empty()) continue;
+    for (const json& row : record["rows"]) {
+      if (!row.contains("bytes") || !row.contains("time_us") || !row["time_us"].is_number())
+        continue;
+      call.bytes = Bytes{row["bytes"].get<std::int64_t>()};
+      const double time = to_microseconds(bench.model->choose(call).plan.alone);
+      times.add(call.bytes, time / row["time_us"].get<double>() - 1);
+    }
     ++compared;
     CAPTURE(id, measured->busbw, predicted);
     CHECK(std::abs(error) <= accepted);
   }
+  times.print();
   CHECK(compared >= 40);
 }
 

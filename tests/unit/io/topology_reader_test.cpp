@@ -18,7 +18,9 @@ namespace {
 
 using namespace flyover::literals;
 
-Topology read(const std::string& text) { return read_topology(Document::parse("t.json", text)); }
+Topology read(const std::string& text) {
+  return read_topology(Document::parse("t.json", text));
+}
 
 template <class Act>
 std::string input_error(Act act) {
@@ -153,15 +155,15 @@ TEST_CASE("the published tables come out of the shipped presets", "[topology][pr
     const char* argument;
     std::uint64_t leaves, spines, cores, node_leaf, leaf_spine, spine_core;
   };
-  const auto row = GENERATE(
-      Row{"superpod-h100:31", 8, 4, 0, 252, 256, 0}, Row{"superpod-h100:95", 24, 16, 0, 764, 768, 0},
-      Row{"superpod-b200:127", 32, 16, 0, 1020, 1024, 0},
-      Row{"superpod-h100:512", 128, 128, 64, 4096, 4096, 4096},
-      Row{"superpod-b300-ethernet:64", 16, 8, 0, 512, 512, 0},
-      Row{"superpod-b300-ethernet:1024", 256, 128, 0, 8192, 8192, 0},
-      Row{"superpod-b300-xdr:576", 64, 36, 0, 4608, 4608, 0},
-      Row{"deepseek-mpft:2048", 512, 256, 0, 16384, 16384, 0},
-      Row{"alibaba-hpn:1920", 240, 120, 0, 30720, 14400, 0});
+  const auto row = GENERATE(Row{"superpod-h100:31", 8, 4, 0, 252, 256, 0},
+                            Row{"superpod-h100:95", 24, 16, 0, 764, 768, 0},
+                            Row{"superpod-b200:127", 32, 16, 0, 1020, 1024, 0},
+                            Row{"superpod-h100:512", 128, 128, 64, 4096, 4096, 4096},
+                            Row{"superpod-b300-ethernet:64", 16, 8, 0, 512, 512, 0},
+                            Row{"superpod-b300-ethernet:1024", 256, 128, 0, 8192, 8192, 0},
+                            Row{"superpod-b300-xdr:576", 64, 36, 0, 4608, 4608, 0},
+                            Row{"deepseek-mpft:2048", 512, 256, 0, 16384, 16384, 0},
+                            Row{"alibaba-hpn:1920", 240, 120, 0, 30720, 14400, 0});
   CAPTURE(row.argument);
   const Topology topology = load_topology(row.argument);
   CHECK(count(topology, VertexKind::Leaf) == row.leaves);
@@ -355,7 +357,7 @@ TEST_CASE("what the file leaves open is assumed aloud", "[topology][reader]") {
 
 TEST_CASE("an impossible rate is refused and the likely one offered", "[topology][reader]") {
   CHECK(error_of(R"({"node": {"preset": "dgx-h100", "nics": {"bandwidth": "400 GB/s"}}})") ==
-        "t.json:1:57: /node/nics/bandwidth: expected less than 3.2 Tb/s for one NIC, in one "
+        "t.json:1:55: /node/nics/bandwidth: expected less than 3.2 Tb/s for one NIC, in one "
         "direction, got \"400 GB/s\", did you mean \"400 Gb/s\"?");
   CHECK_THAT(error_of(R"({"node": {"preset": "dgx-h100",
                           "scale_up": {"lane_bandwidth": "450 GB/s"}}})"),
@@ -385,10 +387,10 @@ TEST_CASE("wrong files are refused at the place of the mistake", "[topology][rea
              Catch::EndsWith("/nodes: a count of nodes needs a \"node\" that says of what"));
   CHECK_THAT(error_of(R"({"node": "dgx-h100", "nodes": []})"),
              Catch::EndsWith("/nodes: expected a count beside \"node\""));
-  CHECK_THAT(error_of(R"({"nodes": []})"),
-             Catch::EndsWith("/nodes: expected at least one node"));
+  CHECK_THAT(error_of(R"({"nodes": []})"), Catch::EndsWith("/nodes: expected at least one node"));
   CHECK_THAT(error_of(R"({"node": "dgx-h100", "nodes": 0})"), Catch::Contains("/nodes: "));
-  CHECK_THAT(error_of(R"({"node": {"gpu": "h100"}})"), Catch::Contains("written out with \"gpus\""));
+  CHECK_THAT(error_of(R"({"node": {"gpu": "h100"}})"),
+             Catch::Contains("written out with \"gpus\""));
   CHECK_THAT(error_of(R"({"node": {"gpus": 1, "gpu": "H1000"}})"),
              Catch::Contains("is not a known GPU"));
   CHECK_THAT(error_of(R"({"node": "dgx-h100", "nodes": 2, "fabric": {"type": "rail-optimised"}})"),
@@ -482,7 +484,8 @@ TEST_CASE("wrong graphs are refused at the place of the mistake", "[topology][re
   CHECK_THAT(graph("", ""), Catch::EndsWith("/vertices: expected at least one vertex"));
   CHECK_THAT(graph(R"({"name": "s", "kind": "leaf"})", ""),
              Catch::EndsWith("/vertices: expected at least one vertex of kind gpu"));
-  CHECK_THAT(graph(R"({"name": "s", "kind": "router"})", ""), Catch::Contains("/vertices/0/kind: "));
+  CHECK_THAT(graph(R"({"name": "s", "kind": "router"})", ""),
+             Catch::Contains("/vertices/0/kind: "));
   CHECK_THAT(graph(R"({"name": "", "kind": "gpu"})", ""),
              Catch::EndsWith("/vertices/0/name: expected a name"));
   CHECK_THAT(graph(a + "," + a, ""),
@@ -530,9 +533,10 @@ TEST_CASE("wrong graphs are refused at the place of the mistake", "[topology][re
              Catch::EndsWith("/gpu_models/0: expected a GPU with a \"name\" or \"preset\""));
   CHECK_THAT(error_of(R"({"gpu_models": ["h100", "h100"], "vertices": [], "edges": []})"),
              Catch::EndsWith("/gpu_models/1: GPU \"H100-SXM\" is listed twice"));
+  CHECK_THAT(error_of(R"({"gpu": "h100", "gpu_models": [], "vertices": [], "edges": []})"),
+             Catch::EndsWith("/gpu: give either \"gpu\" or \"gpu_models\""));
   CHECK_THAT(error_of(R"({"vertices": []})"), Catch::Contains("expected at least one vertex"));
-  CHECK_THAT(error_of(R"({"node": "dgx-h100", "vertices": []})"),
-             Catch::Contains("/node"));
+  CHECK_THAT(error_of(R"({"node": "dgx-h100", "vertices": []})"), Catch::Contains("/node"));
 }
 
 }  // namespace flyover::io

@@ -297,6 +297,23 @@ TEST_CASE("a torus routed adaptively sprays over all shortest paths", "[routing]
                                            {"node4/gpu0 -> node5/gpu0", 0.5}});
 }
 
+TEST_CASE("a torus of 16,384 routers is routed one destination at a time", "[routing]") {
+  Topology topology = torus({16, 32, 32}, false);
+  topology.routing = GENERATE(RoutingPolicy::Adaptive, RoutingPolicy::DimensionOrder);
+  const Router router(topology, {});
+  LoadMap load(topology.links.size());
+  double expected = 0;
+  for (std::uint32_t from = 0; from < 16384; ++from) {
+    const std::uint32_t to = (from + 1) % 16384;
+    router.add_route(load, from, to, 1.0);
+    expected += around(from % 16, to % 16, 16) + around(from / 16 % 32, to / 16 % 32, 32) +
+                around(from / 512, to / 512, 32);
+  }
+  double sum = 0;
+  for (const Hop& hop : load.take()) sum += hop.share;
+  CHECK(sum == Approx(expected).epsilon(1e-12));
+}
+
 TEST_CASE("dimension order needs a torus", "[routing]") {
   Topology topology = cluster(switched_node(), 2, FabricKind::SingleSwitch);
   topology.routing = RoutingPolicy::DimensionOrder;

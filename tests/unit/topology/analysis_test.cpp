@@ -46,9 +46,9 @@ TEST_CASE("counts, tiers and cables are as built", "[topology][analysis]") {
 }
 
 TEST_CASE("a non-blocking fabric carries what its nodes can inject", "[topology][analysis]") {
-  const auto kind = GENERATE(FabricKind::SingleSwitch, FabricKind::LeafSpine, FabricKind::FatTree,
-                             FabricKind::RailOptimized, FabricKind::RailOnly,
-                             FabricKind::MultiPlane);
+  const auto kind =
+      GENERATE(FabricKind::SingleSwitch, FabricKind::LeafSpine, FabricKind::FatTree,
+               FabricKind::RailOptimized, FabricKind::RailOnly, FabricKind::MultiPlane);
   const auto nodes = GENERATE(2U, 16U, 128U);
   CAPTURE(to_string(kind), nodes);
   const TopologyInfo info = analyse(build_topology(cluster(hgx(), nodes, fabric(kind))));

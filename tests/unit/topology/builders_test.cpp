@@ -57,9 +57,8 @@ TEST_CASE("nodes that nothing joins are legal only without a fabric", "[topology
 }
 
 TEST_CASE("a cluster needs nodes", "[topology][builders]") {
-  CHECK(input_error([] {
-          (void)build_topology(cluster(hgx(), 0, fabric(FabricKind::None)));
-        }) == "node \"hgx\": expected at least one of them");
+  CHECK(input_error([] { (void)build_topology(cluster(hgx(), 0, fabric(FabricKind::None))); }) ==
+        "node \"hgx\": expected at least one of them");
   CHECK(input_error([] { (void)build_topology(ClusterSpec{}); }) == "expected at least one node");
 }
 

@@ -41,12 +41,11 @@ void check_ports(const Topology& topology, std::uint32_t radix, Bandwidth port =
 
 TEST_CASE("the SuperPOD H100 has the switches and cables of its reference architecture",
           "[topology][clos]") {
-  const Row row = GENERATE(Row{31, 8, 4, 0, 252, 256, 0}, Row{63, 16, 8, 0, 508, 512, 0},
-                           Row{95, 24, 16, 0, 764, 768, 0}, Row{127, 32, 16, 0, 1020, 1024, 0},
-                           Row{256, 64, 32, 0, 2048, 2048, 0},
-                           Row{512, 128, 128, 64, 4096, 4096, 4096},
-                           Row{1024, 256, 256, 128, 8192, 8192, 8192},
-                           Row{2048, 512, 512, 256, 16384, 16384, 16384});
+  const Row row = GENERATE(
+      Row{31, 8, 4, 0, 252, 256, 0}, Row{63, 16, 8, 0, 508, 512, 0},
+      Row{95, 24, 16, 0, 764, 768, 0}, Row{127, 32, 16, 0, 1020, 1024, 0},
+      Row{256, 64, 32, 0, 2048, 2048, 0}, Row{512, 128, 128, 64, 4096, 4096, 4096},
+      Row{1024, 256, 256, 128, 8192, 8192, 8192}, Row{2048, 512, 512, 256, 16384, 16384, 16384});
   FabricSpec spec = fabric(FabricKind::RailOptimized);
   spec.nodes_per_unit = 32;
   spec.manager_ports = 4;
@@ -103,9 +102,8 @@ TEST_CASE("DeepSeek's eight planes have 768 switches and 16,384 cables between t
 
   check_row(topology, row);
   check_ports(topology, 64);
-  CHECK(input_error([] {
-          (void)build_topology(cluster(hgx(), 2049, fabric(FabricKind::MultiPlane)));
-        }) ==
+  CHECK(input_error(
+            [] { (void)build_topology(cluster(hgx(), 2049, fabric(FabricKind::MultiPlane))); }) ==
         "fabric \"multi-plane\": 65 leaves need a third tier of switches: a spine has 64 ports "
         "(use \"fat-tree\" or a larger radix)");
 }
@@ -229,8 +227,9 @@ TEST_CASE("spines and cores can be asked for", "[topology][clos]") {
   spec.spines = 8;
   check_row(build_topology(cluster(hgx(), 32, spec)), {32, 8, 8, 0, 256, 256, 0});
   spec.spines = 3;
-  CHECK(input_error([&] { (void)build_topology(cluster(hgx(), 32, spec)); }) ==
-        "fabric \"rail-optimized\": 8 leaves with 32 uplinks need 4 spines of 64 ports down, got 3");
+  CHECK(
+      input_error([&] { (void)build_topology(cluster(hgx(), 32, spec)); }) ==
+      "fabric \"rail-optimized\": 8 leaves with 32 uplinks need 4 spines of 64 ports down, got 3");
   spec.spines = 33;
   CHECK(input_error([&] { (void)build_topology(cluster(hgx(), 32, spec)); }) ==
         "fabric \"rail-optimized\": 33 spines are more than the 32 uplinks of a leaf, which could "
@@ -256,14 +255,17 @@ TEST_CASE("a fabric that does not fit its switches is refused with the numbers",
   spec.nodes_per_unit = 8;
   CHECK(error(spec, hgx(), 16) ==
         "fabric \"leaf-spine\": a leaf needs 64 ports down and 64 up, but a switch has 64");
+  spec.nodes_per_unit = 9;
+  CHECK(error(spec, hgx(), 9) ==
+        "fabric \"leaf-spine\": a leaf needs 72 ports down, but a switch has 64");
   spec = fabric(FabricKind::LeafSpine);
-  CHECK(error(spec, hgx(), 512) ==
-        "fabric \"leaf-spine\": 128 leaves need a third tier of switches: a spine has 64 ports (use "
-        "\"fat-tree\" or a larger radix)");
+  CHECK(
+      error(spec, hgx(), 512) ==
+      "fabric \"leaf-spine\": 128 leaves need a third tier of switches: a spine has 64 ports (use "
+      "\"fat-tree\" or a larger radix)");
   spec = fabric(FabricKind::RailOptimized);
   spec.oversubscription = 0;
-  CHECK(error(spec, hgx(), 2) ==
-        "fabric \"rail-optimized\": oversubscription must be above zero");
+  CHECK(error(spec, hgx(), 2) == "fabric \"rail-optimized\": oversubscription must be above zero");
   spec = fabric(FabricKind::RailOptimized);
   spec.tiers = 4;
   CHECK(error(spec, hgx(), 2) == "fabric \"rail-optimized\": expected 2 or 3 tiers");

@@ -64,8 +64,7 @@ inline FabricSpec fabric(FabricKind kind) {
 }
 
 inline std::uint64_t count(const Topology& topology, VertexKind kind) {
-  return static_cast<std::uint64_t>(
-      std::ranges::count(topology.vertices, kind, &Vertex::kind));
+  return static_cast<std::uint64_t>(std::ranges::count(topology.vertices, kind, &Vertex::kind));
 }
 
 // As `flyover topo` counts them.

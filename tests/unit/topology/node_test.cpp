@@ -109,8 +109,7 @@ TEST_CASE("sockets of different boards are not joined", "[topology][node]") {
   CHECK(cables(one(node), LinkKind::CpuLink) == 3);
 }
 
-TEST_CASE("without a PCIe tree every GPU still has a NIC and every NIC a GPU",
-          "[topology][node]") {
+TEST_CASE("without a PCIe tree every GPU still has a NIC and every NIC a GPU", "[topology][node]") {
   NodeSpec node = hgx();
   node.pcie_switches = node.cpus = 0;
   node.pcie_bandwidth = Bandwidth{};
@@ -119,9 +118,9 @@ TEST_CASE("without a PCIe tree every GPU still has a NIC and every NIC a GPU",
   const Topology topology = one(node);
   CHECK(cables(topology, LinkKind::Pcie) == std::max(8U, nics));
   for (const VertexId gpu : topology.gpus) {
-    CHECK(std::ranges::count(topology.out(gpu), LinkKind::Pcie,
-                             [&](LinkId id) { return topology.links[id].kind; }) ==
-          static_cast<std::ptrdiff_t>(std::max(1U, nics / 8)));
+    CHECK(std::ranges::count(topology.out(gpu), LinkKind::Pcie, [&](LinkId id) {
+            return topology.links[id].kind;
+          }) == static_cast<std::ptrdiff_t>(std::max(1U, nics / 8)));
   }
 }
 
@@ -158,8 +157,9 @@ TEST_CASE("a node that contradicts itself is refused", "[topology][node]") {
   CHECK(with([](NodeSpec& n) { n.gpus = 0; }) == "node \"hgx\": expected at least one GPU");
   CHECK(with([](NodeSpec& n) { n.links_per_switch.clear(); }) ==
         "node \"hgx\": switched scale-up wiring needs links_per_switch, such as [5, 4, 4, 5]");
-  CHECK(with([](NodeSpec& n) { n.links_per_switch = {0, 0}; }) ==
-        "node \"hgx\": links_per_switch has no links");
+  CHECK(with([](NodeSpec& n) {
+          n.links_per_switch = {0, 0};
+        }) == "node \"hgx\": links_per_switch has no links");
   CHECK(with([](NodeSpec& n) { n.scale_up = ScaleUp::Mesh; }) ==
         "node \"hgx\": mesh and pairs wiring need the lanes between two GPUs");
   CHECK(with([](NodeSpec& n) {
@@ -174,8 +174,9 @@ TEST_CASE("a node that contradicts itself is refused", "[topology][node]") {
         "node \"hgx\": sockets that are joined need a socket bandwidth");
   CHECK(with([](NodeSpec& n) { n.nic_bandwidth = Bandwidth{}; }) ==
         "node \"hgx\": its NICs need a bandwidth");
-  CHECK(with([](NodeSpec& n) { n.nic_pcie_switch = {0, 1}; }) ==
-        "node \"hgx\": expected the PCIe switch of each of its 8 NICs, got 2");
+  CHECK(with([](NodeSpec& n) {
+          n.nic_pcie_switch = {0, 1};
+        }) == "node \"hgx\": expected the PCIe switch of each of its 8 NICs, got 2");
   CHECK(with([](NodeSpec& n) { n.nic_pcie_switch = {0, 1, 2, 3, 4, 5, 6, 8}; }) ==
         "node \"hgx\": there is no PCIe switch 8 (it has 8)");
   CHECK(with([](NodeSpec& n) { n.nic_rail = {0}; }) ==

@@ -161,9 +161,10 @@ TEST_CASE("one of several parallel cables can be cut", "[topology]") {
 }
 
 TEST_CASE("a wrong selector is refused with what would be right", "[topology]") {
-  CHECK(error_of(down("nics[node=0]")) ==
-        "selector \"nics[node=0]\": \"nics\" is not a kind of vertex, \"node\" or \"link\", did you "
-        "mean \"nic\"?");
+  CHECK(
+      error_of(down("nics[node=0]")) ==
+      "selector \"nics[node=0]\": \"nics\" is not a kind of vertex, \"node\" or \"link\", did you "
+      "mean \"nic\"?");
   CHECK(error_of(down("nic[nodes=0]")) ==
         "selector \"nic[nodes=0]\": \"nodes\" is not a key of nic, did you mean \"node\"?");
   CHECK(error_of(down("nic[banana=0]")) ==
@@ -171,7 +172,8 @@ TEST_CASE("a wrong selector is refused with what would be right", "[topology]") 
   CHECK(error_of(down("nic[node=0")) == "selector \"nic[node=0\": expected \"]\" at its end");
   CHECK(error_of(down("nic[node]")) == "selector \"nic[node]\": expected key=value, got \"node\"");
   CHECK(error_of(down("nic[]")) == "selector \"nic[]\": expected key=value, got \"\"");
-  CHECK(error_of(down("nic[node=]")) == "selector \"nic[node=]\": expected key=value, got \"node=\"");
+  CHECK(error_of(down("nic[node=]")) ==
+        "selector \"nic[node=]\": expected key=value, got \"node=\"");
   CHECK(error_of(down("nic[node=0,node=1]")) ==
         "selector \"nic[node=0,node=1]\": \"node\" is given twice");
   CHECK_THAT(error_of(down("nic[node=x]")), Catch::StartsWith("selector \"nic[node=x]\": "));

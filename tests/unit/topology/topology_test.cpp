@@ -7,8 +7,7 @@
 namespace flyover::test {
 
 TEST_CASE("adjacency lists every link once at each of its ends, in order", "[topology]") {
-  const Topology topology =
-      build_topology(cluster(hgx(), 4, fabric(FabricKind::RailOptimized)));
+  const Topology topology = build_topology(cluster(hgx(), 4, fabric(FabricKind::RailOptimized)));
   std::size_t out = 0, in = 0;
   for (std::uint32_t v = 0; v < topology.vertices.size(); ++v) {
     const auto leaving = topology.out(VertexId{v});

@@ -50,7 +50,8 @@ TEST_CASE("a ring of two has one cable, a ring of one none", "[topology][torus]"
 }
 
 TEST_CASE("the diameter of a torus is half of each extent, added up", "[topology][torus]") {
-  const FabricSpec spec = GENERATE(torus({4, 4}), torus({5, 3}), torus({4, 4, 4}), torus({2, 6, 3}));
+  const FabricSpec spec =
+      GENERATE(torus({4, 4}), torus({5, 3}), torus({4, 4, 4}), torus({2, 6, 3}));
   std::uint32_t diameter = 0;
   for (const std::uint32_t extent : spec.torus) diameter += extent / 2;
   CHECK(analyse(build_topology(cluster(chip(), nodes_of(spec), spec))).diameter == diameter);
@@ -80,7 +81,8 @@ TEST_CASE("a torus that does not fit its nodes is refused", "[topology][torus]")
     return input_error([&] { (void)build_topology(cluster(node, nodes, spec)); });
   };
   const std::string expected =
-      "fabric \"torus\": expected two or three extents whose product is the number of nodes (8), got "
+      "fabric \"torus\": expected two or three extents whose product is the number of nodes (8), "
+      "got "
       "[";
   CHECK(error(chip(), 8, torus({2, 2})) == expected + "2, 2]");
   CHECK(error(chip(), 8, torus({8})) == expected + "8]");

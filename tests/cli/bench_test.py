@@ -1,0 +1,94 @@
+"""Is `flyover bench` what a reader of nccl-tests expects?"""
+import json
+
+from harness import CliTest
+
+
+class Bench(CliTest):
+    def rows(self, *arguments):
+        return json.loads(self.succeeds("bench", *arguments, "--json", "-"))["rows"]
+
+    def table(self, *arguments):
+        lines = self.succeeds("bench", *arguments).splitlines()
+        return [line.split() for line in lines if not line.startswith("#")]
+
+    def test_columns_are_those_of_nccl_tests(self):
+        head = self.succeeds("bench", "all_reduce", "-t", "dgx-h100", "-b", "8", "-e", "8").splitlines()[1]
+        self.assertEqual(head.split(), [
+            "#", "size(B)", "count", "type", "redop", "root", "time(us)", "algbw(GB/s)",
+            "busbw(GB/s)", "algorithm", "protocol", "channels", "limited", "by"])
+
+    def test_sizes_go_by_factor_or_by_step(self):
+        sizes = lambda *a: [row["bytes"] for row in self.rows("all_reduce", "-t", "dgx-h100", *a)]
+        self.assertEqual(sizes("-b", "1K", "-e", "20K", "-f", "4"), [1024, 4096, 16384])
+        self.assertEqual(sizes("-b", "1K", "-e", "3K", "-i", "1K"), [1024, 2048, 3072])
+        self.assertEqual(len(sizes()), 32)  # 8 bytes to 16 GiB.
+        self.assertEqual(sizes("-b", "1 MB", "-e", "1 MB"), [1_000_000])
+
+    def test_counts_are_elements_of_one_part(self):
+        row = self.table("all_reduce_perf", "-t", "dgx-h100", "-b", "1M", "-e", "1M")[0]
+        self.assertEqual(row[:5], ["1048576", "262144", "float", "sum", "-1"])
+        row = self.table("alltoall_perf", "-t", "dgx-h100", "-b", "1M", "-e", "1M", "-d", "half")[0]
+        self.assertEqual(row[:5], ["1048576", "65536", "half", "none", "-1"])
+        row = self.table("broadcast", "-t", "dgx-h100", "-b", "1M", "-e", "1M", "-r", "3")[0]
+        self.assertEqual(row[:5], ["1048576", "262144", "float", "none", "3"])
+
+    def test_bandwidths_follow_from_the_time(self):
+        for op, factor in (("all_reduce", 2 * 7 / 8), ("all_gather", 7 / 8), ("broadcast", 1)):
+            for row in self.rows(op, "-t", "dgx-h100", "-b", "1M", "-e", "1G", "-f", "32"):
+                algbw = row["bytes"] / row["time_us"] / 1e3
+                self.assertAlmostEqual(row["algbw_GBps"] / algbw, 1, places=9)
+                self.assertAlmostEqual(row["busbw_GBps"] / algbw, factor, places=9)
+
+    def test_rows_tell_the_alternatives(self):
+        row = self.rows("all_reduce", "-t", "dgx-h100", "-b", "1G", "-e", "1G")[0]
+        self.assertEqual(list(row), ["bytes", "time_us", "algbw_GBps", "busbw_GBps", "algorithm", "protocol",
+                                     "channels", "bottleneck", "alternatives"])
+        times = [a["time_us"] for a in row["alternatives"]]
+        self.assertGreater(len(times), 2)
+        self.assertEqual(times, sorted(times))
+
+    def test_nccl_variables_steer_the_choice(self):
+        on = ("all_reduce", "-t", "dgx-h100", "-b", "1G", "-e", "1G")
+        row = self.rows(*on, "--set", "nccl.NCCL_ALGO=Ring", "--set", "nccl.NCCL_PROTO=LL")[0]
+        self.assertEqual((row["algorithm"], row["protocol"]), ("ring", "LL"))
+        # The process's own environment does not.
+        plain = self.succeeds("bench", *on)
+        self.assertEqual(self.succeeds("bench", *on, NCCL_ALGO="Ring"), plain)
+
+    def test_fewer_gpus(self):
+        rows = self.rows("all_reduce", "-t", "dgx-h100", "-g", "4", "-b", "1G", "-e", "1G")
+        self.assertAlmostEqual(rows[0]["busbw_GBps"] / rows[0]["algbw_GBps"], 2 * 3 / 4)
+        self.fails(2, "--gpus: expected 1 to 8, which dgx-h100 has, got 9",
+                   "bench", "all_reduce", "-t", "dgx-h100", "-g", "9")
+
+    def test_settings_change_the_cluster(self):
+        on = ("sendrecv", "-t", "dgx-h100:2", "-b", "1G", "-e", "1G")
+        slow = self.rows(*on, "--set", "fabric.link.bandwidth=100 Gb/s", "--set",
+                         'overrides=[{"select": "link[kind=host-leaf]", "bandwidth": "100 Gb/s"}]')
+        self.assertGreater(slow[0]["time_us"], 2 * self.rows(*on)[0]["time_us"])
+
+    def test_inputs_are_named_with_digests_and_overrides(self):
+        out = json.loads(self.succeeds("bench", "all_reduce", "-t", "dgx-h100", "-b", "8", "-e", "8", "--set",
+                                       "nccl.NCCL_ALGO=Ring", "--json", "-"))
+        self.assertEqual(out["format"], "flyover-bench-1")
+        self.assertEqual([i["role"] for i in out["inputs"]], ["topology", "library"])
+        self.assertEqual(out["inputs"][1]["overrides"], ["nccl.NCCL_ALGO=Ring"])
+
+    def test_wrong_words(self):
+        on = ("-t", "dgx-h100")
+        names = ("all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, reduce, scatter, gather, "
+                 "sendrecv, barrier")
+        self.fails(2, f'flyover bench: no collective "all_redcue", did you mean "all_reduce"? There are {names}',
+                   "bench", "all_redcue", *on)
+        self.fails(2, '--dtype: no data type "floot", did you mean "float"? There are int8, uint8, int32, '
+                      "uint32, int64, uint64, half, float, double, bfloat16, f8e4m3, f8e5m2",
+                   "bench", "all_reduce", *on, "-d", "floot")
+        self.fails(2, "-b 2K is more than -e 1K", "bench", "all_reduce", *on, "-b", "2K", "-e", "1K")
+        self.fails(2, "-f: expected 2 or more, got 1", "bench", "all_reduce", *on, "-f", "1")
+        self.fails(2, "-i 8 makes more than 10000 sizes",
+                   "bench", "all_reduce", *on, "-b", "8", "-e", "16G", "-i", "8")
+        self.fails(2, "--set ranks: flyover bench reads no workload",
+                   "bench", "all_reduce", *on, "--set", "ranks=8")
+        self.fails(2, '--set: expected PATH=VALUE, got "NCCL_ALGO"',
+                   "bench", "all_reduce", *on, "--set", "NCCL_ALGO")

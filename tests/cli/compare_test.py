@@ -1,0 +1,26 @@
+"""Does `flyover compare` lay results side by side?"""
+from harness import SOURCE, CliTest
+
+
+class Compare(CliTest):
+    def setUp(self):
+        super().setUp()
+        for name, topology in (("h100", "dgx-h100"), ("a100", "dgx-a100")):
+            self.succeeds("run", "-t", topology, "-w", SOURCE / "workloads/all-reduce-1g.json",
+                          "--json", f"{name}.json", "--quiet")
+
+    def test_two_results(self):
+        lines = self.succeeds("compare", "h100.json", "a100.json").splitlines()
+        self.assertEqual(lines[0].split(), ["h100", "a100"])
+        self.assertEqual(lines[1].split()[0], "time")
+        self.assertIn("+0.00 %", lines[2])
+
+    def test_a_result_against_itself_does_not_differ(self):
+        self.assertEqual(self.succeeds("compare", "h100.json", "h100.json").count("+0.00 %"), 2)
+
+    def test_wrong_inputs(self):
+        self.fails(2, "flyover compare: expected two or more results, got one", "compare", "h100.json")
+        self.fails(2, "no.json: there is no such file", "compare", "h100.json", "no.json")
+        self.write("other.json", "{}")
+        self.fails(2, 'other.json:1:1: expected a result of `flyover run --json` ("format": "flyover-result-1")',
+                   "compare", "h100.json", "other.json")

@@ -1,0 +1,72 @@
+"""Does `flyover run` tell the same story in all its outputs?"""
+import collections
+import csv
+import io
+import json
+
+from harness import SOURCE, CliTest
+
+LAYER = ("run", "-t", "dgx-h100", "-w", SOURCE / "workloads/llama3-70b-tp8-layer.json")
+
+
+class Run(CliTest):
+    def result(self, *arguments):
+        return json.loads(self.succeeds(*arguments, "--json", "-"))
+
+    def test_the_breakdown_adds_up(self):
+        result = self.result(*LAYER)
+        parts = result["breakdown"]
+        total = sum(v for k, v in parts.items() if k != "exposed_us") + sum(parts["exposed_us"].values())
+        self.assertAlmostEqual(total / result["time_us"], 1, places=9)
+        self.assertEqual([i["role"] for i in result["inputs"]], ["topology", "library", "workload"])
+
+    def test_csv_has_the_collectives(self):
+        rows = list(csv.DictReader(io.StringIO(self.succeeds(*LAYER, "--csv", "-"))))
+        for row, stats in zip(rows, self.result(*LAYER)["collectives"], strict=True):
+            self.assertEqual((row["op"], int(row["bytes"]), float(row["time_us"])),
+                             (stats["op"], stats["bytes"], stats["time_us"]))
+
+    def test_no_two_slices_of_a_track_overlap(self):
+        result = self.result(*LAYER, "--timeline", "t.json")
+        events = json.loads((self.folder / "t.json").read_text())["traceEvents"]
+        tracks = collections.defaultdict(list)
+        for event in events:
+            if event["ph"] == "X":
+                # Picoseconds, so that touching slices touch exactly.
+                begin, duration = (round(event[key] * 1e6) for key in ("ts", "dur"))
+                tracks[event["pid"], event["tid"]].append((begin, begin + duration))
+        self.assertGreater(len(tracks), 8)
+        for slices in tracks.values():
+            slices.sort()
+            for (_, end), (begin, _) in zip(slices, slices[1:]):
+                self.assertLessEqual(end, begin)
+        last = max(end for slices in tracks.values() for _, end in slices)
+        self.assertAlmostEqual(last / 1e6, result["time_us"], places=5)
+
+    def test_the_order_in_the_file_does_not_matter(self):
+        layer = json.loads((SOURCE / "workloads/all-reduce-1g.json").read_text())
+        turned = dict(reversed(layer.items()))
+        self.write("a.json", json.dumps(layer))
+        self.write("b.json", json.dumps(turned))
+        a, b = (self.result("run", "-t", "dgx-h100", "-w", name) for name in ("a.json", "b.json"))
+        del a["inputs"], b["inputs"]
+        self.assertEqual(a, b)
+
+    def test_settings_reach_the_input_they_name(self):
+        for setting in ("workload.collectives.0.repeat=2", "collectives.0.repeat=2"):
+            result = self.result("run", "-t", "dgx-h100", "-w", SOURCE / "workloads/all-reduce-1g.json",
+                                 "--set", setting)
+            self.assertEqual(result["collectives"][0]["count"], 2)
+            self.assertEqual(result["inputs"][2]["overrides"], ["collectives.0.repeat=2"])
+
+    def test_sensitivity_names_what_would_help(self):
+        result = self.result("run", "-t", "dgx-h100", "-w", SOURCE / "workloads/all-reduce-1g.json",
+                             "--sensitivity")
+        best = result["sensitivity"][0]
+        self.assertEqual(best["resource"], "nvlink")
+        self.assertGreater(best["gain"], 0.05)
+
+    def test_stdin(self):
+        text = (SOURCE / "workloads/all-reduce-1g.json").read_text()
+        self.assertGreater(json.loads(self.succeeds("run", "-t", "dgx-h100", "-w", "-", "--json", "-", stdin=text))
+                           ["time_us"], 0)

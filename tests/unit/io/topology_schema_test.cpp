@@ -1,0 +1,126 @@
+// The schema that editors check a topology with, and the reader, are of one mind about structure.
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validator.hpp>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "flyover/base/error.hpp"
+#include "flyover/io/topology_reader.hpp"
+#include "flyover/io/topology_writer.hpp"
+
+namespace flyover::io {
+
+namespace {
+
+using nlohmann::json;
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+class Schema {
+ public:
+  Schema()
+      : text_(json::parse(
+            text_of(std::filesystem::path(FLYOVER_SOURCE_DIR) / "schemas/topology.schema.json"))) {
+    valijson::SchemaParser(valijson::SchemaParser::kDraft7)
+        .populateSchema(valijson::adapters::NlohmannJsonAdapter(text_), schema_);
+  }
+
+  [[nodiscard]] bool accepts(const std::string& text) const {
+    const json parsed = json::parse(text, nullptr, true, /*ignore_comments=*/true);
+    valijson::Validator validator;
+    return validator.validate(schema_, valijson::adapters::NlohmannJsonAdapter(parsed), nullptr);
+  }
+
+ private:
+  json text_;
+  valijson::Schema schema_;
+};
+
+bool reader_accepts(const std::string& text) {
+  try {
+    (void)read_topology(Document::parse("t.json", text));
+    return true;
+  } catch (const InputError& error) {
+    UNSCOPED_INFO(error.what());
+    return false;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("schema and reader accept the same good topologies", "[topology][schema]") {
+  const Schema schema;
+  for (const std::string& text : {
+           std::string(R"({"preset": "superpod-h100", "nodes": 31})"),
+           std::string(
+               R"({"$schema": "x", "name": "n", "comment": "c", "node": {"preset": "dgx-h100"},
+             "nodes": 127, "fabric": {"type": "rail-optimized", "preset": "ndr",
+             "nodes_per_unit": 32, "oversubscription": 1.0, "routing": "adaptive"},
+             "overrides": [{"select": "nic[node=3,index=2]", "state": "down"},
+                           {"select": "link[kind=leaf-spine]", "bandwidth": "200 Gb/s"}]})"),
+           std::string(R"({"nodes": [{"preset": "dgx-h100", "count": 2}, "dgx-a100"]})"),
+           std::string(R"({"node": {"name": "mine", "gpus": 4, "gpu": {"name": "X1",
+             "flops": {"bf16": "1 PFLOPS"}, "memory": "64 GB", "memory_bandwidth": "2 TB/s"},
+             "scale_up": {"wiring": "switched", "switches": 2, "bandwidth": "450 GB/s"},
+             "pcie": {"switches": 2, "sockets": 1, "bandwidth": "63 GB/s", "latency": "0.1 us"},
+             "nics": {"count": 2, "bandwidth": "400Gbps", "rails": 2}}, "nodes": 2,
+             "fabric": {"type": "single-switch", "link": {"latency": "500 ns"}}})"),
+           topology_json(load_topology("dgx-h100:2")),
+           topology_json(load_topology("tpu-v4-cube")),
+       }) {
+    CAPTURE(text);
+    CHECK(reader_accepts(text));
+    CHECK(schema.accepts(text));
+  }
+}
+
+TEST_CASE("schema and reader refuse the same malformed topologies", "[topology][schema]") {
+  const Schema schema;
+  for (const char* text : {
+           R"({})",
+           R"({"name": "nothing else"})",
+           R"({"node": "dgx-h100", "nodes": 0})",
+           R"({"node": "dgx-h100", "nodes": 2, "fabrik": {}})",
+           R"({"node": "dgx-h100", "nodes": 2, "fabric": {"type": "rail-optimised"}})",
+           R"({"node": "dgx-h100", "nodes": 2, "fabric": {"oversubscription": 0}})",
+           R"({"node": "dgx-h100", "nodes": 2, "fabric": {"link": {"bandwidth": 400}}})",
+           R"({"node": {"preset": "dgx-h100", "nics": {"bandwidth": "400"}}})",
+           R"({"node": {"preset": "dgx-h100", "nics": {"speed": "400 Gb/s"}}})",
+           R"({"node": {"gpus": 0}})",
+           R"({"node": "dgx-h100", "overrides": [{"state": "down"}]})",
+           R"({"node": "dgx-h100", "overrides": [{"select": "nic", "state": "off"}]})",
+           R"({"node": "dgx-h100", "overrides": [{"select": "nic", "factor": 2}]})",
+           R"({"vertices": [{"name": "a", "kind": "router"}], "edges": []})",
+           R"({"vertices": [{"name": "a", "kind": "gpu"}]})",
+           R"({"vertices": [], "edges": []})",
+       }) {
+    CAPTURE(text);
+    CHECK_FALSE(reader_accepts(text));
+    CHECK_FALSE(schema.accepts(text));
+  }
+}
+
+TEST_CASE("the shipped topologies satisfy schema and reader", "[topology][schema]") {
+  const Schema schema;
+  const std::filesystem::path folder = std::filesystem::path(FLYOVER_SOURCE_DIR) / "topologies";
+  if (!std::filesystem::exists(folder)) return;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".json") continue;
+    CAPTURE(entry.path());
+    const std::string text = text_of(entry.path());
+    CHECK(reader_accepts(text));
+    CHECK(schema.accepts(text));
+  }
+}
+
+}  // namespace flyover::io
