@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <spdlog/spdlog.h>
 
 #include "cli/command.hpp"
 #include "cli/inputs.hpp"
@@ -29,10 +30,10 @@ struct DataType {
   std::int64_t bytes;
 };
 constexpr std::array data_types = {
-    DataType{"int8", "i8", 1},        DataType{"uint8", "u8", 1},    DataType{"int32", "i32", 4},
-    DataType{"uint32", "u32", 4},     DataType{"int64", "i64", 8},   DataType{"uint64", "u64", 8},
-    DataType{"half", "fp16", 2},      DataType{"float", "fp32", 4},  DataType{"double", "fp64", 8},
-    DataType{"bfloat16", "bf16", 2},  DataType{"f8e4m3", "fp8", 1},  DataType{"f8e5m2", "fp8", 1},
+    DataType{"int8", "i8", 1},       DataType{"uint8", "u8", 1},   DataType{"int32", "i32", 4},
+    DataType{"uint32", "u32", 4},    DataType{"int64", "i64", 8},  DataType{"uint64", "u64", 8},
+    DataType{"half", "fp16", 2},     DataType{"float", "fp32", 4}, DataType{"double", "fp64", 8},
+    DataType{"bfloat16", "bf16", 2}, DataType{"f8e4m3", "fp8", 1}, DataType{"f8e5m2", "fp8", 1},
 };
 
 constexpr std::size_t most_rows = 10'000;
@@ -68,8 +69,10 @@ std::int64_t elements(CollectiveOp op, Bytes bytes, std::int64_t ranks, const Da
     case CollectiveOp::ReduceScatter:
     case CollectiveOp::AllToAll:
     case CollectiveOp::Scatter:
-    case CollectiveOp::Gather: return bytes.count() / ranks / type.bytes;
-    default: return bytes.count() / type.bytes;
+    case CollectiveOp::Gather:
+      return bytes.count() / ranks / type.bytes;
+    default:
+      return bytes.count() / type.bytes;
   }
 }
 
@@ -154,6 +157,7 @@ class Bench final : public Command {
     std::iota(call_.ranks.begin(), call_.ranks.end(), 0U);
 
     std::vector<Row> rows;
+    for (const std::string& note : cluster.library.settings.notes) spdlog::warn("{}", note);
     for (const Bytes size : sizes) rows.push_back(measure(cluster, size));
     files.put("--json", [&] { return json(cluster, rows); });
     if (!terminal.quiet && !files.uses_standard_output()) {
@@ -188,8 +192,8 @@ class Bench final : public Command {
     const auto all = static_cast<std::int64_t>(topology.gpus.size());
     if (!gpus_) return topology.gpus.size();
     if (*gpus_ < 1 || *gpus_ > all) {
-      throw InputError(fmt::format("--gpus: expected 1 to {}, which {} has, got {}", all,
-                                   topology_, *gpus_));
+      throw InputError(
+          fmt::format("--gpus: expected 1 to {}, which {} has, got {}", all, topology_, *gpus_));
     }
     return static_cast<std::size_t>(*gpus_);
   }
@@ -229,6 +233,7 @@ class Bench final : public Command {
       out["rows"].push_back(std::move(item));
     }
     out["warnings"] = cluster.topology.notes;
+    for (const auto& note : cluster.library.settings.notes) out["warnings"].push_back(note);
     return out.dump(2) + '\n';
   }
 
@@ -238,32 +243,41 @@ class Bench final : public Command {
     const std::string redop = reduces(op_) ? "sum" : "none";
     const std::string root = has_root(op_) ? std::to_string(root_) : "-1";
     const auto ranks = static_cast<std::int64_t>(call_.ranks.size());
-    TextTable table{{{"size(B)"}, {"count"}, {"type"}, {"redop"}, {"root"}, {"time(us)"},
-                     {"algbw(GB/s)"}, {"busbw(GB/s)"}, {"algorithm", true}, {"protocol", true},
-                     {"channels"}, {"limited by", true}},
+    TextTable table{{{"size(B)"},
+                     {"count"},
+                     {"type"},
+                     {"redop"},
+                     {"root"},
+                     {"time(us)"},
+                     {"algbw(GB/s)"},
+                     {"busbw(GB/s)"},
+                     {"algorithm", true},
+                     {"protocol", true},
+                     {"channels"},
+                     {"limited by", true}},
                     {}};
     double busbw_sum = 0;
     for (const Row& row : rows) {
       const CollectivePlan& plan = row.choice.plan;
       busbw_sum += row.busbw;
-      table.rows.push_back({std::to_string(row.bytes.count()),
-                            std::to_string(elements(op_, row.bytes, ranks, *type_)), type_->name,
-                            redop, root, four_digits(to_microseconds(plan.alone)),
-                            fmt::format("{:.2f}", row.algbw), fmt::format("{:.2f}", row.busbw),
-                            std::string(to_string(plan.algorithm)),
-                            std::string(to_string(plan.protocol)), std::to_string(plan.channels),
-                            plan.bottleneck});
+      table.rows.push_back(
+          {std::to_string(row.bytes.count()),
+           std::to_string(elements(op_, row.bytes, ranks, *type_)), type_->name, redop, root,
+           four_digits(to_microseconds(plan.alone)), fmt::format("{:.2f}", row.algbw),
+           fmt::format("{:.2f}", row.busbw), std::string(to_string(plan.algorithm)),
+           std::string(to_string(plan.protocol)), std::to_string(plan.channels), plan.bottleneck});
     }
-    std::string out = fmt::format("# flyover {}: {} over {} GPUs of {}, {} {}\n", version(),
-                                  to_string(op_), ranks, topology_, cluster.library.name,
-                                  cluster.library.version);
+    std::string out =
+        fmt::format("# flyover {}: {} over {} GPUs of {}, {} {}\n", version(), to_string(op_),
+                    ranks, topology_, cluster.library.name, cluster.library.version);
     bool head = true;
-    for (const std::string& line : lines_of(render(table, width > 0 ? width - 1 : 0))) {
+    for (const std::string& line : lines_of(render(table, width > 0 ? width - 2 : 0))) {
       const bool comment = head || line.starts_with('(');  // What was left out.
-      out += (comment ? '#' : ' ') + line + '\n';
+      out += (comment ? "# " : "  ") + line + '\n';
       head = false;
     }
-    out += fmt::format("# Avg bus bandwidth    : {:.4g}\n", busbw_sum / static_cast<double>(rows.size()));
+    out += fmt::format("# Avg bus bandwidth    : {:.4g}\n",
+                       busbw_sum / static_cast<double>(rows.size()));
     return out;
   }
 
@@ -287,6 +301,8 @@ class Bench final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_bench() { return std::make_unique<Bench>(); }
+std::unique_ptr<Command> make_bench() {
+  return std::make_unique<Bench>();
+}
 
 }  // namespace flyover::cli

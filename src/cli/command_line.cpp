@@ -33,7 +33,8 @@ constexpr std::array commands = {
     CommandInfo{"run", "how long a workload takes on a cluster, and what it waits for", make_run},
     CommandInfo{"bench", "a collective over a range of sizes, as nccl-tests prints it", make_bench},
     CommandInfo{"topo", "what a cluster is made of, and its picture", make_topo},
-    CommandInfo{"compare", "two or more results of `flyover run --json` side by side", make_compare},
+    CommandInfo{"compare", "two or more results of `flyover run --json` side by side",
+                make_compare},
     CommandInfo{"list", "the presets, models, algorithms, fabrics or formats there are", make_list},
     CommandInfo{"check", "", nullptr},
     CommandInfo{"validate", "", nullptr},
@@ -116,7 +117,8 @@ std::vector<std::string> option_names(const CLI::App& app) {
   std::string problem = error.what();
   if (unknown_option != rest.end()) {
     std::vector<std::string> names = option_names(app);
-    if (!chosen.empty()) std::ranges::copy(option_names(*chosen.front()), std::back_inserter(names));
+    if (!chosen.empty())
+      std::ranges::copy(option_names(*chosen.front()), std::back_inserter(names));
     const std::string name = unknown_option->substr(0, unknown_option->find('='));
     problem = fmt::format("no option \"{}\"{}", name, did_you_mean(name, names));
   } else if (!rest.empty()) {

@@ -40,6 +40,8 @@ class Compare final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_compare() { return std::make_unique<Compare>(); }
+std::unique_ptr<Command> make_compare() {
+  return std::make_unique<Compare>();
+}
 
 }  // namespace flyover::cli

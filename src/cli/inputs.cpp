@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -12,7 +11,6 @@
 
 #include "flyover/base/error.hpp"
 #include "flyover/base/text.hpp"
-#include "flyover/io/embedded.hpp"
 #include "flyover/io/library_reader.hpp"
 #include "flyover/io/topology_reader.hpp"
 #include "flyover/io/workload_reader.hpp"
@@ -43,32 +41,10 @@ Topology load_topology(const std::string& name, const Settings& settings,
   return std::move(input.topology);
 }
 
-// "nccl-2.9" comes before "nccl-2.27".
-bool older(std::string_view a, std::string_view b) {
-  return std::pair(a.size(), a) < std::pair(b.size(), b);
-}
-
-// A file, a library that is compiled in ("nccl-2.27"), or the newest of a name ("nccl").
-io::Document library_document(const std::string& name) {
-  if (name.ends_with(".json")) return io::Document::load(name);
-  constexpr std::string_view folder = "libraries/";
-  const io::EmbeddedFile* best = nullptr;
-  std::vector<std::string> names;
-  for (const io::EmbeddedFile& file : io::embedded_files()) {
-    if (!file.path.starts_with(folder)) continue;
-    std::string stem = std::filesystem::path(file.path).stem().string();
-    const bool newer = best == nullptr || older(best->path, file.path);
-    if (stem == name || (stem.starts_with(name + '-') && newer)) best = &file;
-    names.push_back(std::move(stem));
-  }
-  if (best == nullptr) throw unknown_name("--library: no communication library", name, names);
-  return io::Document::parse("configs/" + std::string(best->path), std::string(best->text));
-}
-
 Library load_library(std::string name, const Topology& topology, const Settings& settings,
                      std::vector<InputDigest>& inputs) {
   if (name.empty()) name = default_library(topology);
-  io::Document document = library_document(name);
+  io::Document document = io::library_document(name);
   for (const io::Setting& setting : settings.library) document.apply(setting);
   Library library = io::read_library(document);
   for (const io::Setting& variable : settings.variables) {
@@ -78,7 +54,6 @@ Library load_library(std::string name, const Topology& topology, const Settings&
       throw InputError(Place{"--set nccl." + variable.path, 0, 0, {}}, error.problem());
     }
   }
-  for (const std::string& note : library.settings.notes) spdlog::warn("{}", note);
 
   inputs.push_back(digest_of("library", fmt::format("{}-{}", library.name, library.version),
                              document.digest(), settings.library));
@@ -116,7 +91,8 @@ Settings sort_settings(const std::vector<std::string>& texts) {
       continue;
     }
     const bool of_workload = std::ranges::find(workload_keys, first) != workload_keys.end();
-    (of_workload ? settings.workload : settings.topology).push_back({std::move(path), std::move(value)});
+    (of_workload ? settings.workload : settings.topology)
+        .push_back({std::move(path), std::move(value)});
   }
   return settings;
 }
@@ -151,8 +127,9 @@ void add_topology_option(CLI::App& app, std::string& name) {
 }
 
 void add_library_option(CLI::App& app, std::string& name) {
-  app.add_option("-l,--library", name,
-                 "nccl, rccl, ideal, one version (nccl-2.27) or a file; default: what fits the GPUs")
+  app.add_option(
+         "-l,--library", name,
+         "nccl, rccl, ideal, one version (nccl-2.27) or a file; default: what fits the GPUs")
       ->type_name("LIBRARY");
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
-// What commands read: the cluster, the workload, the library, and the --set options that change them.
+// What commands read: the cluster, the workload, the library, and the --set options that change
+// them.
 
 #include <memory>
 #include <optional>
@@ -21,9 +22,10 @@ class App;
 
 namespace flyover::cli {
 
-// `--set` options by the input they change. The first part of a path names it ("topology", "workload",
-// "library"; "nccl" for a variable of the communication library); without one, the parts that only
-// workload files have ("programs", "collectives", ...) go to the workload, all others to the topology.
+// `--set` options by the input they change. The first part of a path names it ("topology",
+// "workload", "library"; "nccl" for a variable of the communication library); without one, the
+// parts that only workload files have ("programs", "collectives", ...) go to the workload, all
+// others to the topology.
 struct Settings {
   std::vector<io::Setting> topology;
   std::vector<io::Setting> workload;

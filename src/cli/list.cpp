@@ -55,7 +55,8 @@ std::string list_fabrics(std::size_t width) {
 }
 
 std::string list_formats(std::size_t width) {
-  TextTable table{{{"format", true}, {"reads", true}, {"writes", true}, {"described in", true}}, {}};
+  TextTable table{{{"format", true}, {"reads", true}, {"writes", true}, {"described in", true}},
+                  {}};
   table.rows = {
       {"topology JSON", "run, bench, topo", "topo --json", "docs/formats/topology.md"},
       {"workload JSON", "run", "", "docs/formats/workload.md"},
@@ -80,7 +81,7 @@ struct Kind {
   std::string (*list)(std::size_t width);
 };
 constexpr std::array kinds = {
-    Kind{"presets", list_presets}, Kind{"models", list_models},
+    Kind{"presets", list_presets},       Kind{"models", list_models},
     Kind{"algorithms", list_algorithms}, Kind{"fabrics", list_fabrics},
     Kind{"formats", list_formats},
 };
@@ -108,6 +109,8 @@ class List final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_list() { return std::make_unique<List>(); }
+std::unique_ptr<Command> make_list() {
+  return std::make_unique<List>();
+}
 
 }  // namespace flyover::cli

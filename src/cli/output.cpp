@@ -1,15 +1,14 @@
 #include "cli/output.hpp"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <sys/ioctl.h>
 #include <system_error>
+#include <unistd.h>
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -27,7 +26,9 @@ constexpr std::string_view standard_output = "-";
   throw InputError(fmt::format("{} {}: cannot be written: {}", option, path, reason));
 }
 
-std::string last_error() { return std::strerror(errno); }
+std::string last_error() {
+  return std::strerror(errno);
+}
 
 // A pipe or a device, such as /dev/null: it is written to, never replaced.
 bool is_special(const std::filesystem::path& target) {
@@ -85,8 +86,7 @@ void OutputFiles::claim(std::string_view option, const std::string& path) {
     if (std::filesystem::exists(file.target) && ::access(file.target.c_str(), W_OK) != 0) {
       cannot_write(option, path, last_error());
     }
-    if (!is_special(file.target) &&
-        ::access(file.target.parent_path().c_str(), W_OK | X_OK) != 0) {
+    if (!is_special(file.target) && ::access(file.target.parent_path().c_str(), W_OK | X_OK) != 0) {
       cannot_write(option, path, last_error());
     }
   }
@@ -133,7 +133,9 @@ bool OutputFiles::uses_standard_output() const {
   return std::ranges::find(files_, standard_output, &File::path) != files_.end();
 }
 
-void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+void print(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
 
 void finish_standard_output() {
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {

@@ -29,8 +29,8 @@ class OutputFiles {
   OutputFiles& operator=(const OutputFiles&) = delete;
   ~OutputFiles();  // Removes what was not committed.
 
-  // An empty path is no file, "-" is standard output. Throws InputError, naming the option, when the
-  // path cannot be written or two options name one path.
+  // An empty path is no file, "-" is standard output. Throws InputError, naming the option, when
+  // the path cannot be written or two options name one path.
   void claim(std::string_view option, const std::string& path);
   // If the option's file was claimed, makes its text and writes it beside the final file.
   void put(std::string_view option, const std::function<std::string()>& make_text);

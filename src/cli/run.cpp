@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -54,6 +56,7 @@ class Run final : public Command {
     Replay replay = flyover::replay(cluster.topology, cluster.cost, workload, options_);
     Result& result = replay.result;
     result.inputs = cluster.inputs;
+    std::ranges::copy(cluster.library.settings.notes, std::back_inserter(result.warnings));
     if (sensitivity_) {
       result.sensitivity =
           flyover::sensitivity(cluster.topology, cluster.cost, workload, result.time);
@@ -81,6 +84,8 @@ class Run final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_run() { return std::make_unique<Run>(); }
+std::unique_ptr<Command> make_run() {
+  return std::make_unique<Run>();
+}
 
 }  // namespace flyover::cli

@@ -23,8 +23,8 @@ namespace {
 
 // From the GPUs outwards.
 constexpr std::array vertex_kinds = {
-    VertexKind::Gpu,  VertexKind::NvSwitch, VertexKind::PcieSwitch, VertexKind::Cpu,
-    VertexKind::Nic,  VertexKind::Leaf,     VertexKind::Spine,      VertexKind::Core,
+    VertexKind::Gpu,    VertexKind::NvSwitch, VertexKind::PcieSwitch, VertexKind::Cpu,
+    VertexKind::Nic,    VertexKind::Leaf,     VertexKind::Spine,      VertexKind::Core,
     VertexKind::Switch, VertexKind::Host};
 
 // "50 GB/s", to four digits.
@@ -81,12 +81,10 @@ std::string text(const Topology& topology, const TopologyInfo& info, std::size_t
 }
 
 std::string json(const io::TopologyInput& input, const TopologyInfo& info) {
-  nlohmann::ordered_json out = {{"format", "flyover-topo-1"},
-                                {"flyover", version()},
-                                {"topology", input.name},
-                                {"digest", input.digest},
-                                {"counts", info.vertices},
-                                {"links", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json out = {
+      {"format", "flyover-topo-1"}, {"flyover", version()},
+      {"topology", input.name},     {"digest", input.digest},
+      {"counts", info.vertices},    {"links", nlohmann::ordered_json::array()}};
   for (const TierInfo& tier : info.tiers) {
     out["links"].push_back({{"kind", to_string(tier.kind)},
                             {"cables", tier.cables},
@@ -160,6 +158,8 @@ class Topo final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_topo() { return std::make_unique<Topo>(); }
+std::unique_ptr<Command> make_topo() {
+  return std::make_unique<Topo>();
+}
 
 }  // namespace flyover::cli

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "link_classes.hpp"
+#include "mesh.hpp"
 
 namespace flyover {
 
@@ -13,12 +14,17 @@ bool scale_up(const Link& link) {
 }
 
 // Ring neighbours decide: one pair on PCIe slows all.
-LinkClass joining_class(const Topology& topology, const Router& router,
+LinkClass joining_class(const Topology& topology, const Router& router, const Library& library,
                         std::span<const std::uint32_t> ranks,
                         const std::vector<std::vector<std::uint32_t>>& domains) {
   const LinkClass own = scale_up_class(topology.gpu_model(ranks.front()));
   if (own == pcie_class()) return own;
   for (const auto& members : domains) {
+    if (library.mesh_rings) {
+      std::vector<std::uint32_t> member_ranks;
+      for (const std::uint32_t member : members) member_ranks.push_back(ranks[member]);
+      if (!direct_pairs(topology, member_ranks).empty()) continue;
+    }
     for (std::size_t i = 1; i < members.size(); ++i) {
       const PathKind kind = router.path_kind(ranks[members[i - 1]], ranks[members[i]]);
       if (kind != PathKind::ScaleUp) return pcie_class();
@@ -96,7 +102,7 @@ GroupFacts examine_group(const Topology& topology, const Router& router, const L
   facts.domains = static_cast<std::uint32_t>(domains.size());
   facts.members = static_cast<std::uint32_t>(fullest->size());
   facts.architecture = topology.gpu_model(ranks.front()).architecture;
-  facts.link = joining_class(topology, router, ranks, domains);
+  facts.link = joining_class(topology, router, library, ranks, domains);
   facts.in_switch_reduction = std::ranges::all_of(domains, [&](const auto& members) {
     return router.has_in_switch_reduction(ranks[members.front()]);
   });

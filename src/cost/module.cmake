@@ -1,4 +1,4 @@
 flyover_module(cost
   HEADERS cost_model.hpp library.hpp nccl_tuner.hpp protocol.hpp
-  SOURCES cost_model.cpp group.cpp library.cpp link_classes.cpp nccl_tuner.cpp pattern.cpp
+  SOURCES cost_model.cpp group.cpp library.cpp link_classes.cpp mesh.cpp nccl_tuner.cpp pattern.cpp
     protocol.cpp settings.cpp)

@@ -71,11 +71,12 @@ void double_channels(const NcclTuning& tuning, const TunerArchitecture& architec
 TunerGraph raise_tree(const TunerArchitecture& architecture, const TunerGroup& group,
                       TunerGraph graph) {
   if (group.nodes == 1 || group.local_ranks == 1) return graph;
-  const auto& speeds = architecture.node_speeds;
+  // A tree does not come back to where it entered a node, which frees one link in n.
+  const double room = group.node_bandwidth * group.local_ranks / (group.local_ranks - 1);
+  const auto& speeds = architecture.network_speeds;
   for (auto speed = speeds.rbegin(); speed != speeds.rend(); ++speed) {
     if (*speed <= graph.node_speed) continue;
-    if (graph.node_speed >= 2 * graph.network_speed) break;
-    if (*speed * graph.channels > group.node_bandwidth) break;
+    if (graph.node_speed >= 2 * graph.network_speed || *speed * graph.channels > room) break;
     graph.node_speed = *speed;
   }
   return graph;
@@ -254,7 +255,8 @@ std::optional<double> tuner_time(const NcclTuning& tuning, const TunerGroup& gro
     rate *= correction[power];
   }
   if (algorithm == AlgorithmId::Ring && protocol == Protocol::Simple && group.nodes > 1 &&
-      op == CollectiveOp::AllReduce && size >= tuning.ring_plateau_bytes * group.ranks) {
+      op == CollectiveOp::AllReduce &&
+      size >= tuning.ring_plateau_bytes * group.ranks * open_channels(tuning, graphs.ring)) {
     delay *= tuning.ring_plateau;
   }
   return delay + size / (1000 * rate);

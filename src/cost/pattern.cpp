@@ -5,21 +5,24 @@
 #include <utility>
 
 #include "flyover/base/error.hpp"
+#include "mesh.hpp"
 
 namespace flyover {
 
 namespace {
 
-// Takes the traffic of ring edges inside meshed domains and gives every pair an equal part of it.
+// Takes the traffic of rings and chains inside domains without switches and gives every direct link
+// its part.
 class MeshSpreader {
  public:
-  MeshSpreader(const Topology& topology, const Router& router, std::span<const std::uint32_t> ranks,
+  MeshSpreader(const Topology& topology, std::span<const std::uint32_t> ranks,
                const GroupShape& group) {
     for (const auto& positions : by_domain(group)) {
       std::vector<std::uint32_t> members;
       for (const std::uint32_t position : positions) members.push_back(ranks[position]);
-      if (members.size() > 2 && fully_meshed(topology, router, members)) {
-        traffic_.emplace(group.domain[positions.front()], Domain{std::move(members), 0.0});
+      std::vector<DirectPair> pairs = direct_pairs(topology, members);
+      if (!pairs.empty()) {
+        traffic_.emplace(group.domain[positions.front()], Domain{std::move(pairs), 0.0});
       }
     }
   }
@@ -36,13 +39,10 @@ class MeshSpreader {
   Duration release(const Router& router, LoadMap& load) const {
     Duration longest{};
     for (const auto& [domain, traffic] : traffic_) {
-      const auto n = static_cast<double>(traffic.members.size());
-      for (const std::uint32_t from : traffic.members) {
-        for (const std::uint32_t to : traffic.members) {
-          if (from == to) continue;
-          const double part = traffic.fraction / (n * (n - 1));
-          longest = std::max(longest, router.add_route(load, from, to, part).latency);
-        }
+      for (const DirectPair& pair : traffic.pairs) {
+        const PathInfo path =
+            router.add_route(load, pair.from, pair.to, traffic.fraction * pair.share);
+        longest = std::max(longest, path.latency);
       }
     }
     return longest;
@@ -50,7 +50,7 @@ class MeshSpreader {
 
  private:
   struct Domain {
-    std::vector<std::uint32_t> members;
+    std::vector<DirectPair> pairs;
     double fraction = 0;
   };
   std::map<std::uint32_t, Domain> traffic_;
@@ -78,23 +78,6 @@ class RailExits {
 
 }  // namespace
 
-bool fully_meshed(const Topology& topology, const Router& router,
-                  std::span<const std::uint32_t> ranks) {
-  const Node& node = topology.nodes[topology.node_of_rank(ranks.front())];
-  for (std::uint32_t v = 0; v < node.vertices; ++v) {
-    const VertexId vertex{static_cast<std::uint32_t>(node.first_vertex) + v};
-    if (topology.vertices[vertex].kind == VertexKind::NvSwitch) return false;
-  }
-  for (const std::uint32_t from : ranks) {
-    for (const std::uint32_t to : ranks) {
-      if (from == to) continue;
-      const Route route = router.route(from, to);
-      if (route.kind != PathKind::ScaleUp || route.hops.size() != 1) return false;
-    }
-  }
-  return true;
-}
-
 Pattern trace_pattern(const Topology& topology, const Router& router, LoadMap& scratch,
                       std::span<const std::uint32_t> ranks, const CollectiveShape& shape,
                       const Algorithm& algorithm, const PatternOptions& options) {
@@ -106,8 +89,9 @@ Pattern trace_pattern(const Topology& topology, const Router& router, LoadMap& s
   pattern.domain_hops = summary.intra_hops;
   pattern.network_hops = summary.inter_hops;
 
-  const bool spread = options.mesh_rings && algorithm.id == AlgorithmId::Ring;
-  MeshSpreader spreader(topology, router, spread ? ranks : std::span<const std::uint32_t>{},
+  const bool spread = options.mesh_rings &&
+                      (algorithm.id == AlgorithmId::Ring || algorithm.id == AlgorithmId::Tree);
+  MeshSpreader spreader(topology, spread ? ranks : std::span<const std::uint32_t>{},
                         spread ? shape.group : GroupShape{});
 
   const bool exit_by_rail = options.rail_rings && algorithm.id == AlgorithmId::Ring;

@@ -23,8 +23,8 @@ struct Pattern {
 };
 
 struct PatternOptions {
-  // Rings use all pairs of a fully meshed domain evenly (RCCL finds n - 1 rings through it) and not
-  // just the links between neighbours.
+  // In a domain without switches rings use all links between its members (mesh.hpp) and not just
+  // those between neighbours in group order.
   bool mesh_rings = false;
   // Rings leave a domain on the rail on which they enter the next one (NCCL pairs and turns its
   // rings so that they do), whatever the last member's own rail.
@@ -35,9 +35,5 @@ struct PatternOptions {
                                     LoadMap& scratch, std::span<const std::uint32_t> ranks,
                                     const CollectiveShape& shape, const Algorithm& algorithm,
                                     const PatternOptions& options);
-
-// Every member of `ranks` has a link of its own to every other one.
-[[nodiscard]] bool fully_meshed(const Topology& topology, const Router& router,
-                                std::span<const std::uint32_t> ranks);
 
 }  // namespace flyover

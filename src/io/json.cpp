@@ -1,7 +1,8 @@
 #include "io/json.hpp"
 
 #include <algorithm>
-#include <functional>
+#include <cctype>
+#include <iterator>
 #include <utility>
 
 #include <boost/iterator/iterator_adaptor.hpp>
@@ -41,8 +42,15 @@ class Tape : public boost::iterator_adaptor<Tape, const char*, char,
   std::size_t* read_;
 };
 
-// What nlohmann would have liked to read, by the end of its message; a value if by none.
+// What a message of nlohmann's begins or ends with, and what was expected; a value if it has none.
 constexpr std::pair<std::string_view, std::string_view> expectations[] = {
+    {"invalid BOM", "the whole byte order mark EF BB BF or none"},
+    {"invalid comment", "\"/\" or \"*\" after \"/\""},
+    {"invalid string: forbidden", "an escape such as \\n, \\\" or \\u00b5"},
+    {"invalid string: '\\u'", "four hexadecimal digits after \\u"},
+    {"invalid string: surrogate", "both halves of a character such as \\ud83d\\ude80"},
+    {"invalid string: control", "control characters in strings to be escaped"},
+    {"invalid string: ill-formed", "UTF-8 text"},
     {"; expected string literal", "a key in double quotes"},
     {"; expected ':'", "\":\" after the key"},
     {"; expected ']'", "\",\" or \"]\""},
@@ -105,30 +113,25 @@ class Reader final : public nlohmann::json_sax<json> {
 
     std::string_view problem = error.what();
     problem.remove_prefix(problem.find(" - ") + 3);
-    const std::string_view reason = problem.substr(0, problem.find("; last read: "));
-    if (reason == "invalid comment; missing closing '*/'") {
+    if (problem.starts_with("invalid comment; missing")) {
       fail(comment_start(), "the comment that starts here is not closed");
     }
-    if (reason.starts_with("invalid string")) {
-      if (at == text_.size() || text_[at] == '\n' || text_[at] == '\r') {
-        fail(string_start(at), "the string that starts here is not closed on its line");
-      }
-      fail(at, std::string(reason));
+    const bool in_string = problem.starts_with("invalid string");
+    if (in_string && (at == text_.size() || text_[at] == '\n' || text_[at] == '\r')) {
+      fail(string_start(at), "the string that starts here is not closed on its line");
     }
-    if (reason.starts_with("invalid comment") || reason.starts_with("invalid BOM")) {
-      fail(at, std::string(reason));
-    }
-
-    if (reason.starts_with("unexpected string")) {
+    const bool is_string = problem.starts_with("unexpected string");
+    if (is_string) {
       start = string_start(at);
-    } else if (start == last_ && !in_word) {
-      start = at;  // The word before is a good value.
+    } else if (in_string || problem.starts_with("unexpected end") || (start == last_ && !in_word)) {
+      start = at;  // The word before is good.
     }
     std::string_view expected = "a value";
-    for (const auto& [theirs, ours] : expectations) {
-      if (start != last_ && problem.ends_with(theirs)) expected = ours;
-    }
-    const std::string got = token(start);
+    const auto* known = std::ranges::find_if(expectations, [&](const auto& expectation) {
+      return problem.starts_with(expectation.first) || problem.ends_with(expectation.first);
+    });
+    if (known != std::end(expectations) && start != last_) expected = known->second;
+    const std::string got = is_string ? "a string" : token(start);
     if (expected == "a value" && got.find_first_of("+-.0123456789") == 1) {
       expected = "a number such as 12, -0.5 or 1e9";
     }
@@ -224,22 +227,23 @@ class Reader final : public nlohmann::json_sax<json> {
   // What stands at `start`, as a message shows it.
   [[nodiscard]] std::string token(std::size_t start) const {
     if (start == text_.size()) return "the end of the text";
-    if (text_[start] == '"') return "a string";
-    std::size_t size = word(start).size();
-    if (size == 0) {
-      ++size;
-      while (size < 4 && start + size < text_.size() && is_continuation(text_[start + size]))
-        ++size;
+    std::string_view shown = word(start);
+    if (shown.empty()) {  // One character.
+      const auto* end = std::ranges::find_if_not(text_.substr(start + 1, 3), is_continuation);
+      shown = text_.substr(start, static_cast<std::size_t>(end - &text_[start]));
     }
-    return json(text_.substr(start, size))
-        .dump(-1, ' ', /*ensure_ascii=*/false, json::error_handler_t::replace);
+    const std::string quoted =
+        json(shown).dump(-1, ' ', /*ensure_ascii=*/false, json::error_handler_t::replace);
+    const auto byte = static_cast<unsigned char>(shown[0]);
+    if (std::iscntrl(byte) == 0 && quoted.find("\uFFFD") == std::string::npos) return quoted;
+    return fmt::format("the byte 0x{:02X}", byte);
   }
 
   std::string_view text_;
   std::size_t read_ = 0;
   Json root_;
-  std::vector<Json*> open_;   // Only the last one grows, so the others stay.
-  std::size_t last_ = 0;      // Offset of the value read last.
+  std::vector<Json*> open_;                    // Only the last one grows, so the others stay.
+  std::size_t last_ = std::string_view::npos;  // Offset of the value read last.
   std::size_t last_end_ = 0;  // Of the value or key read last, or a byte before it.
   std::vector<const JsonMember*> sorted_;
 };

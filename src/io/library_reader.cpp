@@ -326,6 +326,7 @@ void read_algorithms(const Field& field, Library& library) {
 // Variables that the library starts with, before the user's.
 void read_defaults(const Field& field, LibrarySettings& settings) {
   for (const std::string& name : field.keys()) {
+    if (name == "comment") continue;
     const Field value = field[name];
     value.parsed([&](const std::string& text) {
       set_variable(settings, name, text);

@@ -43,7 +43,9 @@ Id named(const Field& field, std::optional<Id> (*parse)(std::string_view), std::
 AlgorithmId read_algorithm(const Field& field) {
   return named(field, algorithm_id, "an algorithm");
 }
-Protocol read_protocol(const Field& field) { return named(field, protocol, "a protocol"); }
+Protocol read_protocol(const Field& field) {
+  return named(field, protocol, "a protocol");
+}
 
 Breakdown read_breakdown(const Field& field) {
   Breakdown out;
@@ -99,7 +101,8 @@ ResourceClassStats read_resource(const Field& field) {
 Result read_result(const Document& document) {
   const Field root = document.root();
   if (!root.has("format") || root["format"].text() != format_name) {
-    root.fail(fmt::format("expected a result of `flyover run --json` (\"format\": \"{}\")", format_name));
+    root.fail(
+        fmt::format("expected a result of `flyover run --json` (\"format\": \"{}\")", format_name));
   }
   Result out;
   for (const Field& item : root["inputs"].elements()) {

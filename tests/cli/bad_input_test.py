@@ -13,7 +13,7 @@ class Topologies(CliTest):
     def refuses_rate(self, rate, message):
         self.refuses('{"node": {"preset": "dgx-h100"}, "nodes": 2,\n'
                      ' "fabric": {"type": "single-switch", "link": {"bandwidth": %s}}}' % rate,
-                     "t.json:2:57: /fabric/link/bandwidth: " + message)
+                     "t.json:2:60: /fabric/link/bandwidth: " + message)
 
     def test_units(self):
         self.refuses_rate('"400"', f'expected a bandwidth with its unit {RATE}, got "400"')
@@ -46,7 +46,7 @@ class Topologies(CliTest):
                      'did you mean "dgx-h100"?')
 
     def test_json(self):
-        self.refuses('{"nodes": 2,\n  ,}', 't.json:2:3: expected a key in double quotes after ",", got ","')
+        self.refuses('{"nodes": 2,\n  ,}', 't.json:2:3: expected a key in double quotes, got ","')
         self.refuses('{"node": ["dgx-h100"]}', "t.json:1:10: /node: expected an object, got an array")
         self.refuses('{"node": {"preset": "dgx-h100"},\n "nodes": 2, "nodes": 3}',
                      't.json:2:14: /nodes: the key "nodes" is given twice, first in line 2')
@@ -78,7 +78,7 @@ class Files(CliTest):
     def test_a_gibibyte_of_garbage_ends_at_its_first_byte(self):
         with open(self.folder / "garbage.json", "wb") as file:
             file.truncate(1 << 30)  # Zeros, without taking up the disk.
-        self.fails(2, 'garbage.json:1:1: expected a value, got "\\u0000"', "topo", "garbage.json")
+        self.fails(2, 'garbage.json:1:1: expected a value, got the byte 0x00', "topo", "garbage.json")
 
     def test_more_than_a_gibibyte_is_refused(self):
         with open(self.folder / "huge.json", "wb") as file:
@@ -88,7 +88,7 @@ class Files(CliTest):
         self.assertEqual((result.returncode, result.stdout), (2, ""))
 
     def test_stdin(self):
-        self.fails(2, '<stdin>:1:1: expected a value, got "h"', "run", "-t", "dgx-h100", "-w", "-", stdin="hello")
+        self.fails(2, '<stdin>:1:1: expected a value, got "hello"', "run", "-t", "dgx-h100", "-w", "-", stdin="hello")
         self.fails(2, "--topology and --workload cannot both be standard input", "run", "-t", "-", "-w", "-")
 
 
@@ -123,7 +123,7 @@ class Workloads(CliTest):
         ops = '{"ranks": 8, "programs": [{"ranks": "0-7", "ops": [%s, %s]}]}'
         delay = '{"id": "%s", "op": "delay", "duration": "1 us", "after": [%s]}'
         self.refuses(ops % (delay % ("a", ""), delay % ("a", "")),
-                     'w.json:1:118: /programs/0/ops/1/id: the id "a" is taken by operation 0 of this program')
+                     'w.json:1:120: /programs/0/ops/1/id: the id "a" is taken by operation 0 of this program')
         self.refuses(ops % (delay % ("a", '"b"'), delay % ("b", '"a"')),
                      "w.json:1:51: /programs/0/ops: operations wait for each other: a -> b -> a")
 
@@ -147,8 +147,8 @@ class Workloads(CliTest):
 
     def test_unknown_libraries(self):
         self.write("w.json", GOOD)
-        self.fails(2, '--library: no communication library "ideel", did you mean "ideal"? '
-                      "There are ideal, nccl-2.27, rccl-2.27",
+        self.fails(2, 'no communication library "ideel", did you mean "ideal"?; '
+                      "there are ideal, nccl, nccl-2.27, rccl, rccl-2.27",
                    "run", "-t", "dgx-h100", "-w", "w.json", "-l", "ideel")
 
     def test_reports_are_of_a_later_version(self):

@@ -150,7 +150,7 @@ struct Library {
   ChoiceRule choice = ChoiceRule::Fastest;
   // Start-up is Summary::steps times the longest wire latency, whatever the latency rules say.
   bool lockstep = false;
-  // Rings of a full mesh use all pairs of a domain evenly.
+  // In domains without switches rings and chains use all direct links between members.
   bool mesh_rings = false;
   // Rings leave a domain on the rail on which they enter the next one.
   bool rail_rings = false;

@@ -48,7 +48,7 @@ struct NcclTuning {
   double network_post = 0;        // us per ring step on the host; three times as much for Simple.
   double nvls_ratio = 1;          // Bus to algorithm bandwidth of NVLS and NVLSTree.
   double ring_plateau = 1;        // Latency factor of ring-Simple all-reduce across nodes ...
-  double ring_plateau_bytes = 0;  // ... from this many bytes per rank on.
+  double ring_plateau_bytes = 0;  // ... from this many bytes per rank and channel on.
   std::array<std::vector<double>, 3> tree_correction;  // By protocol, per power of two from 64 B.
   std::uint32_t max_channels = 32;
   std::array<std::uint32_t, 3> threads{};       // Per channel, by protocol.

@@ -182,6 +182,19 @@ TEST_CASE("a node of a mesh uses all its links in a ring", "[cost][choice]") {
   CHECK_THAT(bench.busbw(CollectiveOp::AllReduce, 1_GiB, 2), WithinRel(47.7, 0.05));
 }
 
+TEST_CASE("a cube mesh carries rings over all its links", "[cost][choice]") {
+  NodeSpec node = mesh_node("volta", "nvlink2", 25_GBps);
+  node.scale_up = ScaleUp::Explicit;  // DGX-1V: six lanes of each GPU to four others.
+  node.scale_up_links = {{0, 1, 1}, {0, 2, 1}, {0, 3, 2}, {0, 4, 2}, {1, 2, 2}, {1, 3, 1},
+                         {1, 5, 2}, {2, 3, 2}, {2, 6, 1}, {3, 7, 1}, {4, 5, 1}, {4, 6, 1},
+                         {4, 7, 2}, {5, 6, 2}, {5, 7, 1}, {6, 7, 2}};
+  node.pcie_switches = 4;
+  node.cpus = 2;
+  node.cpu_bandwidth = 6_GBps;
+  const Bench bench(node, 1, "nccl");
+  CHECK_THAT(bench.busbw(CollectiveOp::AllReduce, 8_GiB), WithinRel(0.78 * 150, 0.02));
+}
+
 TEST_CASE("every collective of every library can be chosen", "[cost][choice]") {
   const auto nodes = GENERATE(1U, 2U);
   for (const std::string& name : io::library_names()) {
