@@ -44,6 +44,12 @@ std::vector<std::uint32_t> read_counts(const Field& list, std::uint32_t low) {
   return counts;
 }
 
+void read_share(const Field& field, std::string_view key, double& value) {
+  if (!field.has(key)) return;
+  value = field[key].positive_number();
+  if (value > 1) field[key].fail(fmt::format("expected a share of peak, at most 1, got {}", value));
+}
+
 void read_text(const Field& field, std::string_view key, std::string& value) {
   if (field.has(key)) value = field[key].text();
 }
@@ -198,6 +204,8 @@ GpuModel read_gpu_members(const Field& field, GpuModel base) {
   read_if(field, "memory_bandwidth", base.memory_bandwidth,
           [](const Field& f) { return read_bandwidth(f, Carrier::Memory); });
   read_count(field, "sms", base.sms, 1);
+  read_share(field, "flop_efficiency", base.flop_efficiency);
+  read_share(field, "memory_efficiency", base.memory_efficiency);
   return base;
 }
 
@@ -206,7 +214,7 @@ GpuModel read_gpu(const Field& field, const Presets& presets) {
   const GpuModel base = preset.empty() ? GpuModel{} : presets.gpu(preset);
   if (field.is_string()) return base;
   field.allow_only({"preset", "name", "architecture", "flops", "memory", "memory_bandwidth", "sms",
-                    "scale_up", "source"});
+                    "scale_up", "flop_efficiency", "memory_efficiency", "source"});
   return read_gpu_members(field, base);
 }
 

@@ -84,6 +84,8 @@ class JsonWriter {
     if (model.memory_bandwidth > Bandwidth{}) {
       put(", \"memory_bandwidth\": \"{}\"", to_string(model.memory_bandwidth));
     }
+    put(", \"flop_efficiency\": {}, \"memory_efficiency\": {}", model.flop_efficiency,
+        model.memory_efficiency);
     put(", \"flops\": {{");
     bool first = true;
     for (const auto& [dtype, rate] : model.flops) {

@@ -87,10 +87,10 @@ class Flops {
 // Requires seconds >= 0. Throws InputError when the answer does not fit (106 days).
 [[nodiscard]] Duration from_seconds(double seconds);
 [[nodiscard]] constexpr double to_seconds(Duration d) {
-  return static_cast<double>(d.count()) * 1e-12;
+  return static_cast<double>(d.count()) / 1e12;
 }
 [[nodiscard]] constexpr double to_microseconds(Duration d) {
-  return static_cast<double>(d.count()) * 1e-6;
+  return static_cast<double>(d.count()) / 1e6;
 }
 
 // The time `size` takes at a constant `rate`, rounded up. Requires rate > 0; throws as from_seconds.
