@@ -4,14 +4,15 @@
 #   bench/end_to_end.sh [build/release/bin/flyover]
 #
 # Each command runs three times; the table has the least of each figure, which other load on the machine
-# disturbs least.
+# disturbs least. The kernel counts the memory of the process that starts the command too, so that no
+# figure is below that of an empty Python, about 10 MiB.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 flyover=${1:-build/release/bin/flyover}
 [ -x "$flyover" ] || { echo "bench/end_to_end.sh: no program at '$flyover'; build it first" >&2; exit 2; }
 
-exec python3 - "$flyover" <<'PYTHON'
+exec python3 -I -S - "$flyover" <<'PYTHON'
 import os
 import subprocess
 import sys

@@ -157,6 +157,7 @@ class Bench final : public Command {
     std::iota(call_.ranks.begin(), call_.ranks.end(), 0U);
 
     std::vector<Row> rows;
+    rows.reserve(sizes.size());
     for (const std::string& note : cluster.library.settings.notes) spdlog::warn("{}", note);
     for (const Bytes size : sizes) rows.push_back(measure(cluster, size));
     files.put("--json", [&] { return json(cluster, rows); });

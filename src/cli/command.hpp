@@ -6,7 +6,7 @@
 
 #include "cli/output.hpp"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming)
 class App;
 }
 

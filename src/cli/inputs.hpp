@@ -16,7 +16,7 @@
 #include "flyover/topology/topology.hpp"
 #include "flyover/workload/operation_graph.hpp"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming)
 class App;
 }
 

@@ -88,7 +88,7 @@ void FluidSystem::leave(StreamId id, Stream& s) {
     r.residents.pop_back();
     if (!r.residents.empty()) freed_.push_back(rid);
   }
-  if (record_ && s.rate > 0) changes_.push_back({id, s.rate, 0});
+  if (record_ && s.rate > 0) changes_.push_back({s.payload, s.rate, 0});
   s.running = false;
   s.rate = 0;
   --active_;
@@ -235,7 +235,7 @@ void FluidSystem::apply() {
     // A rate that only rounding moved stays, and with it the end: rounding happens once a change.
     if (s.rate == 0 || !nearly_equal(s.next_rate, s.rate)) {
       if (s.rate > 0) s.left = std::max(0.0, s.left - s.rate * to_seconds(now - s.since));
-      if (record_) changes_.push_back({id, s.rate, s.next_rate});
+      if (record_) changes_.push_back({s.payload, s.rate, s.next_rate});
       s.since = now;
       s.rate = s.next_rate;
       ++s.version;

@@ -413,7 +413,7 @@ class Run {
 
   void record_loads() {
     for (const RateChange& change : fluid_.changes()) {
-      const std::uint64_t who = fluid_.payload(change.stream);
+      const std::uint64_t who = change.payload;
       if (actor_of(who) == Actor::Operation) continue;
       const PreparedCall* plan = actor_of(who) == Actor::Call ? call_plans_[number_of(who)]
                                                               : message_plans_[number_of(who)];

@@ -121,6 +121,7 @@ TEST_CASE("the slices of a track never overlap, and cover what the ranks did", "
       {"id": "f", "op": "compute", "flops": "1 TFLOP", "dtype": "bf16"},
       {"id": "x", "op": "all_reduce", "bytes": "100 MB", "group": "tp", "after": ["f"], "stream": "t"},
       {"id": "y", "op": "all_reduce", "bytes": "300 MB", "group": "dp", "after": ["f"], "stream": "d"},
+      {"id": "g", "op": "compute", "flops": "1 TFLOP", "dtype": "bf16", "after": ["x"]},
       {"id": "z", "op": "all_reduce", "bytes": "100 MB", "group": "tp", "stream": "t"}]}]})",
                          {.timeline = true});
   REQUIRE(!r.trace.slices.empty());
@@ -133,6 +134,7 @@ TEST_CASE("the slices of a track never overlap, and cover what the ranks did", "
   double area = 0;
   for (const Slice& s : r.trace.slices) {
     REQUIRE(s.begin < s.end);
+    REQUIRE(s.value <= 1 + 1e-9);
     if (s.category == "load") area += s.value * to_seconds(s.end - s.begin);
   }
   const auto links = r.result.links.front();

@@ -37,7 +37,7 @@ struct ResourceUse {
 };
 
 struct RateChange {
-  StreamId stream{};
+  std::uint64_t payload = 0;  // Of the stream.
   double before = 0;
   double after = 0;
 };
@@ -85,7 +85,7 @@ class FluidSystem {
   // Starts a stream now. It gets its rate in this picosecond's Solve phase.
   StreamId start(const StreamSpec& spec);
   // For events of end_kind: true when the stream `StreamId(event.payload)` ends now. It is then gone
-  // after the call, but payload() and work() stay readable until the next start().
+  // after the call, but payload() stays readable until the next start().
   bool ended(const Event& event);
   // For events of solve_kind.
   void solve();

@@ -134,7 +134,7 @@ TEST_CASE("a start leaves streams of other groups alone", "[engine]") {
   CHECK(m.ends[2] == at(2100ms));
   int changes_of_first = 0;
   for (const RateChange& change : m.fluid.changes()) {
-    if (change.stream == StreamId{0} && change.before == 0 && change.after == 1e9) {
+    if (change.payload == 0 && change.before == 0 && change.after == 1e9) {
       ++changes_of_first;
     }
   }

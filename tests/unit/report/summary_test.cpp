@@ -39,20 +39,20 @@ Result sample() {
 }  // namespace
 
 TEST_CASE("the summary tells the whole story on its own", "[report]") {
-  CHECK(summary(sample(), 0) ==
-        R"(2.000 ms for 24 operations on 8 ranks
+  CHECK_THAT(summary(sample(), 0), Catch::StartsWith(
+      R"(2.000 ms for 24 operations on 8 ranks
 compute takes 60.0 % of the run
 
-part             time   share
-compute      1.200 ms  60.0 %
-exposed tp 600.000 us  30.0 %
-start-up   100.000 us   5.0 %
-bubble       0.000 us   0.0 %
-idle       100.000 us   5.0 %
-)" + summary(sample(), 0).substr(summary(sample(), 0).find("\ncollective")));
+part              time   share
+compute       1.200 ms  60.0 %
+exposed tp  600.000 us  30.0 %
+start-up    100.000 us   5.0 %
+bubble        0.000 us   0.0 %
+idle        100.000 us   5.0 %
+)"));
   const std::string text = summary(sample(), 0);
   CHECK(text.find("all_reduce  tp         8  64 MiB      8  300.000 us") != std::string::npos);
-  CHECK(text.find("nvlink         64    25.0 %    90.0 %   30.0 %  node0/gpu0 -> node0/nvswitch0") !=
+  CHECK(text.find("nvlink       64    25.0 %    90.0 %   30.0 %  node0/gpu0 -> node0/nvswitch0") !=
         std::string::npos);
   CHECK(text.find("2.00 %") != std::string::npos);
   CHECK(text.find("pcie") == std::string::npos);  // Nothing to gain there.
@@ -64,16 +64,16 @@ TEST_CASE("runs are compared with the first", "[report]") {
   slower.time = 3ms;
   slower.breakdown.exposed_us = {{"dp", 1600}};
   CHECK(comparison({"a", "b"}, {sample(), slower}, 0) ==
-        R"(                          a         b
-time               2.000 ms  3.000 ms
-against the first   +0.00 %  +50.00 %
-ranks                     8         8
-compute            1.200 ms  1.200 ms
-exposed dp                -  1.600 ms
-exposed tp       600.000 us         -
-start-up         100.000 us 100.000 us
-bubble             0.000 us  0.000 us
-idle             100.000 us 100.000 us
+        R"(                            a           b
+time                 2.000 ms    3.000 ms
+against the first     +0.00 %    +50.00 %
+ranks                       8           8
+compute              1.200 ms    1.200 ms
+exposed dp                  -    1.600 ms
+exposed tp         600.000 us           -
+start-up           100.000 us  100.000 us
+bubble               0.000 us    0.000 us
+idle               100.000 us  100.000 us
 
 a: compute takes 60.0 % of the run
 b: compute takes 60.0 % of the run
