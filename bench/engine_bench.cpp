@@ -39,8 +39,8 @@ void event_queue_hold(benchmark::State& state) {
 }
 BENCHMARK(event_queue_hold)->Arg(1'000)->Arg(1'000'000);
 
-// One stream ends and another starts among 100,000 others in disjoint groups of 8, each group on four
-// links of its own.
+// One stream ends and another starts among 100,000 others in disjoint groups of 8, each group on
+// four links of its own.
 void solver_start_and_end(benchmark::State& state) {
   constexpr std::uint32_t groups = 12'500;
   constexpr std::uint32_t links = 4;

@@ -32,7 +32,8 @@ Library library(const std::string& name, const char* algorithm) {
 
 Workload one_all_reduce(std::uint32_t gpus) {
   return io::read_workload(
-      io::Document::parse("bench", R"({"collectives":[{"op":"all_reduce","bytes":"1 GiB","group":"all"}]})"),
+      io::Document::parse("bench",
+                          R"({"collectives":[{"op":"all_reduce","bytes":"1 GiB","group":"all"}]})"),
       gpus);
 }
 
@@ -40,7 +41,8 @@ Workload one_all_reduce(std::uint32_t gpus) {
 void ring_all_reduce_superpod(benchmark::State& state) {
   const Library nccl = library("nccl", "Ring");
   for (auto _ : state) {
-    const Topology topology = io::load_topology(fmt::format("superpod-h100:{}", state.range(0) / 8));
+    const Topology topology =
+        io::load_topology(fmt::format("superpod-h100:{}", state.range(0) / 8));
     const Router router(topology, {});
     const CostModel cost(topology, router, nccl);
     const Replay done =
@@ -92,7 +94,8 @@ void all_to_all_rails(benchmark::State& state) {
   const Topology topology = test::rails(gpus / 8, 450_GBps, 50_GBps, 500ns, 1us);
   const Library ideal = library("ideal", "direct");
   const Workload workload = io::read_workload(
-      io::Document::parse("bench", R"({"collectives":[{"op":"all_to_all","bytes":"256 MiB","group":"all"}]})"),
+      io::Document::parse(
+          "bench", R"({"collectives":[{"op":"all_to_all","bytes":"256 MiB","group":"all"}]})"),
       gpus);
   for (auto _ : state) {
     const Router router(topology, {});
@@ -109,7 +112,8 @@ void graph_replay(benchmark::State& state) {
   const Router router(topology, {});
   const CostModel cost(topology, router, nccl);
   std::string groups;
-  for (int g = 0; g < 64; ++g) groups += fmt::format("{}\"{}-{}\"", g == 0 ? "" : ",", 8 * g, 8 * g + 7);
+  for (int g = 0; g < 64; ++g)
+    groups += fmt::format("{}\"{}-{}\"", g == 0 ? "" : ",", 8 * g, 8 * g + 7);
   const Workload workload = io::read_workload(
       io::Document::parse("bench", fmt::format(R"({{"ranks":512,"groups":{{"tp":[{}]}},"programs":[
         {{"ranks":"0-511","repeat":200,"ops":[

@@ -17,7 +17,9 @@ std::string describe(const Place& place, std::string_view problem) {
 }  // namespace
 
 InputError::InputError(Place place, std::string_view problem)
-    : std::runtime_error(describe(place, problem)), place_(std::move(place)), problem_(problem) {}
+    : std::runtime_error(describe(place, problem)),
+      place_(std::move(place)),
+      problem_(problem) {}
 
 InputError::InputError(std::string_view problem) : InputError(Place{}, problem) {}
 

@@ -2,6 +2,8 @@
 
 namespace flyover {
 
-std::string_view version() { return FLYOVER_VERSION; }
+std::string_view version() {
+  return FLYOVER_VERSION;
+}
 
 }  // namespace flyover

@@ -7,9 +7,13 @@ namespace flyover {
 
 namespace {
 
-bool later(const Event& a, const Event& b) { return a.order > b.order; }
+bool later(const Event& a, const Event& b) {
+  return a.order > b.order;
+}
 
-std::uint64_t ticks(Time time) { return static_cast<std::uint64_t>(time.time_since_epoch().count()); }
+std::uint64_t ticks(Time time) {
+  return static_cast<std::uint64_t>(time.time_since_epoch().count());
+}
 
 }  // namespace
 
@@ -20,8 +24,7 @@ std::size_t EventQueue::bucket_of(std::uint64_t time, std::uint64_t last) {
 EventQueue::Handle EventQueue::schedule(Time when, Phase phase, std::uint32_t kind,
                                         std::uint64_t payload, std::uint32_t stamp) {
   require(when >= now_, "EventQueue::schedule: a time that has not passed");
-  const std::uint64_t order =
-      (static_cast<std::uint64_t>(phase) << phase_shift) | next_sequence_++;
+  const std::uint64_t order = (static_cast<std::uint64_t>(phase) << phase_shift) | next_sequence_++;
   const Event event{when, order, kind, stamp, payload};
   ++size_;
   if (when == now_) {

@@ -15,7 +15,9 @@ constexpr double unlimited = std::numeric_limits<double>::infinity();
 // symmetric streams would end picoseconds apart.
 constexpr double same_level = 1 + 1e-10;
 
-bool nearly_equal(double a, double b) { return std::abs(a - b) <= 1e-13 * std::abs(b); }
+bool nearly_equal(double a, double b) {
+  return std::abs(a - b) <= 1e-13 * std::abs(b);
+}
 
 }  // namespace
 
@@ -151,8 +153,8 @@ void FluidSystem::collect(StreamId seed) {
   std::ranges::sort(component_, {}, [&](StreamId id) { return streams_[id].key; });
 }
 
-// Rounds of fair shares. In each, a resource offers every open stream on it the same share per flow of
-// what is left, and a stream's offer is the least of those of its resources and of its own cap.
+// Rounds of fair shares. In each, a resource offers every open stream on it the same share per flow
+// of what is left, and a stream's offer is the least of those of its resources and of its own cap.
 // Streams that their cap holds take it. When there are none, all open streams grow in proportion to
 // their offers until the first resources are full, which settles the streams on those: for unit
 // weights that is at once, and the round is one of classical max-min filling.
@@ -195,9 +197,8 @@ void FluidSystem::fill() {
 // Raises the rates of the open streams together until resources are full, and settles those there.
 void FluidSystem::grow() {
   for (const ResourceId rid : shared_) resources_[rid].slope = 0;
-  for_open_loads([](const Stream& s, const Load& load, Resource& r) {
-    r.slope += load.weight * s.next_rate;
-  });
+  for_open_loads(
+      [](const Stream& s, const Load& load, Resource& r) { r.slope += load.weight * s.next_rate; });
   double growth = unlimited;
   for_open_loads([&](const Stream&, const Load&, const Resource& r) {
     growth = std::min(growth, r.left / r.slope);

@@ -98,12 +98,11 @@ std::string result_csv(const Result& result) {
       "op,group,ranks,bytes,count,time_us,longest_us,alone_us,wait_us,algbw_GBps,busbw_GBps,"
       "algorithm,protocol,channels,bottleneck\n";
   for (const CollectiveStats& c : result.collectives) {
-    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", csv_field(c.op),
-                       csv_field(c.group), c.ranks, c.bytes.count(), c.count,
-                       to_microseconds(c.mean), to_microseconds(c.longest),
-                       to_microseconds(c.alone), to_microseconds(c.mean_wait), c.algbw_GBps,
-                       c.busbw_GBps, to_string(c.algorithm), to_string(c.protocol), c.channels,
-                       csv_field(c.bottleneck));
+    out += fmt::format(
+        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", csv_field(c.op), csv_field(c.group),
+        c.ranks, c.bytes.count(), c.count, to_microseconds(c.mean), to_microseconds(c.longest),
+        to_microseconds(c.alone), to_microseconds(c.mean_wait), c.algbw_GBps, c.busbw_GBps,
+        to_string(c.algorithm), to_string(c.protocol), c.channels, csv_field(c.bottleneck));
   }
   return out;
 }
@@ -125,20 +124,23 @@ std::string timeline_json(const Trace& trace, const Result& result) {
       ++processes;
       events += fmt::format(
           "{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{0},\"args\":{{\"name\":{1}}}}},\n"
-          "{{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":{0},\"args\":{{\"sort_index\":{0}}}}},\n",
+          "{{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":{0},\"args\":{{\"sort_index\":{0}"
+          "}}}},\n",
           processes, text(track.process));
     }
     process[t] = processes;
     events += fmt::format(
-        "{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{},\"tid\":{},\"args\":{{\"name\":{}}}}},\n",
+        "{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{},\"tid\":{},\"args\":{{\"name\":{}}}}},"
+        "\n",
         processes, t, text(track.name));
   }
   for (const Slice& slice : trace.slices) {
     const std::int64_t begin = slice.begin.time_since_epoch().count();
     const std::int64_t duration = (slice.end - slice.begin).count();
     events += fmt::format(
-        "{{\"ph\":\"X\",\"name\":{},\"cat\":{},\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{}", text(slice.name),
-        text(slice.category), process[slice.track], slice.track, exact_us(begin), exact_us(duration));
+        "{{\"ph\":\"X\",\"name\":{},\"cat\":{},\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{}",
+        text(slice.name), text(slice.category), process[slice.track], slice.track, exact_us(begin),
+        exact_us(duration));
     if (!slice.detail.empty()) {
       events += fmt::format(",\"args\":{{\"detail\":{}}}", text(slice.detail));
     } else if (slice.category == "load") {
@@ -152,7 +154,8 @@ std::string timeline_json(const Trace& trace, const Result& result) {
                         {"flyover", version()},
                         {"time_us", to_microseconds(result.time)},
                         {"notes", trace.notes}};
-  for (const InputDigest& input : result.inputs) other[input.role] = input.name + ' ' + input.digest;
+  for (const InputDigest& input : result.inputs)
+    other[input.role] = input.name + ' ' + input.digest;
   return fmt::format("{{\"displayTimeUnit\":\"ns\",\"otherData\":{},\"traceEvents\":[\n{}\n]}}\n",
                      other.dump(), events);
 }

@@ -18,8 +18,12 @@ std::string microseconds(double us) {
   if (us >= 1e3) return fmt::format("{:.3f} ms", us / 1e3);
   return fmt::format("{:.3f} us", us);
 }
-std::string time_text(Duration d) { return microseconds(to_microseconds(d)); }
-std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+std::string time_text(Duration d) {
+  return microseconds(to_microseconds(d));
+}
+std::string percent(double share) {
+  return fmt::format("{:.1f} %", 100 * share);
+}
 
 struct Part {
   std::string name;
@@ -46,9 +50,19 @@ std::string breakdown_table(const Result& result, std::size_t width) {
 }
 
 std::string collective_table(const Result& result, std::size_t width) {
-  TextTable table{{{"collective", true}, {"group", true}, {"ranks"}, {"size"}, {"count"}, {"time"},
-                   {"algbw GB/s"}, {"busbw GB/s"}, {"alone"}, {"algorithm", true},
-                   {"protocol", true}, {"channels"}, {"limited by", true}},
+  TextTable table{{{"collective", true},
+                   {"group", true},
+                   {"ranks"},
+                   {"size"},
+                   {"count"},
+                   {"time"},
+                   {"algbw GB/s"},
+                   {"busbw GB/s"},
+                   {"alone"},
+                   {"algorithm", true},
+                   {"protocol", true},
+                   {"channels"},
+                   {"limited by", true}},
                   {}};
   for (const CollectiveStats& c : result.collectives) {
     table.rows.push_back({c.op, c.group, std::to_string(c.ranks), to_string(c.bytes),
@@ -62,9 +76,9 @@ std::string collective_table(const Result& result, std::size_t width) {
 }
 
 std::string resource_table(const Result& result, std::size_t width) {
-  TextTable table{{{"resource", true}, {"count"}, {"mean use"}, {"peak use"}, {"busiest"},
-                   {"which", true}},
-                  {}};
+  TextTable table{
+      {{"resource", true}, {"count"}, {"mean use"}, {"peak use"}, {"busiest"}, {"which", true}},
+      {}};
   for (const ResourceClassStats& c : result.links) {
     if (c.amount == 0) continue;
     table.rows.push_back({c.name, std::to_string(c.count), percent(c.mean_utilisation),

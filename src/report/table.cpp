@@ -28,7 +28,8 @@ std::string render(const TextTable& table, std::size_t width) {
   std::vector<std::size_t> widths;
   for (const auto& column : table.columns) widths.push_back(display_width(column.title));
   for (const auto& row : table.rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], display_width(row[i]));
+    for (std::size_t i = 0; i < row.size(); ++i)
+      widths[i] = std::max(widths[i], display_width(row[i]));
   }
 
   std::size_t shown = 0;

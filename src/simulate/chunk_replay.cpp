@@ -39,9 +39,10 @@ class Edges {
  private:
   static Edge make(const Router& router, const Schedule& schedule,
                    std::span<const std::uint32_t> ranks, const Transfer& t) {
-    const Route route = t.to >= schedule.ranks     ? router.to_switch(ranks[t.from])
-                        : t.from >= schedule.ranks ? router.from_switch(ranks[t.to])
-                                                   : router.route(ranks[t.from], ranks[t.to], t.channel);
+    const Route route = t.to >= schedule.ranks ? router.to_switch(ranks[t.from])
+                        : t.from >= schedule.ranks
+                            ? router.from_switch(ranks[t.to])
+                            : router.route(ranks[t.from], ranks[t.to], t.channel);
     Edge edge{.loads = {}, .latency = route.latency};
     for (const Hop& hop : route.hops) {
       edge.loads.push_back({ResourceId{static_cast<std::uint32_t>(hop.link)}, hop.share});

@@ -15,15 +15,18 @@ constexpr std::size_t most_ranks = 8;
 
 class Report {
  public:
-  Report(const Workload& workload, const std::vector<CompiledProgram>& programs,
-         const Ranks& ranks, const Messages& messages, const ReplayState& state)
-      : workload_(workload), programs_(programs), ranks_(ranks), messages_(messages), state_(state) {}
+  Report(const Workload& workload, const std::vector<CompiledProgram>& programs, const Ranks& ranks,
+         const Messages& messages, const ReplayState& state)
+      : workload_(workload),
+        programs_(programs),
+        ranks_(ranks),
+        messages_(messages),
+        state_(state) {}
 
   std::string write(Time now) {
-    std::string text =
-        fmt::format("deadlock at {}: {} of {} operations cannot run\n",
-                    to_string(now.time_since_epoch()), ranks_.instances() - state_.done,
-                    ranks_.instances());
+    std::string text = fmt::format("deadlock at {}: {} of {} operations cannot run\n",
+                                   to_string(now.time_since_epoch()),
+                                   ranks_.instances() - state_.done, ranks_.instances());
     for (std::uint32_t call = 0; call < ranks_.calls(); ++call) describe_call(call);
     for (const Message& message : messages_.all) describe_message(message);
     for (std::size_t i = 0; i < std::min(lines_.size(), most_lines); ++i) {
@@ -69,9 +72,9 @@ class Report {
       }
       const auto& calls = programs_[ranks_.program(rank)].calls[site.family];
       if (site.number >= calls.size()) {
-        missing.push_back(fmt::format(
-            "rank {}, whose program has {} collectives on this group, not {}", rank, calls.size(),
-            site.number + 1));
+        missing.push_back(
+            fmt::format("rank {}, whose program has {} collectives on this group, not {}", rank,
+                        calls.size(), site.number + 1));
       } else if (state_.ops[ranks_.first(rank) + calls[site.number]] == OpState::Waiting) {
         here.push_back(rank);
         if (name.empty()) name = op(rank, calls[site.number]).id;
@@ -92,8 +95,8 @@ class Report {
                                    fmt::join(missing, "; ")));
       return;
     }
-    lines_.push_back(fmt::format("\"{}\" on group \"{}\": rank{} {} wait{} for {}", name, family.name,
-                                 here.size() == 1 ? "" : "s", fmt::join(here, ", "),
+    lines_.push_back(fmt::format("\"{}\" on group \"{}\": rank{} {} wait{} for {}", name,
+                                 family.name, here.size() == 1 ? "" : "s", fmt::join(here, ", "),
                                  here.size() == 1 ? "s" : "", fmt::join(missing, "; ")));
   }
 
@@ -105,9 +108,10 @@ class Report {
                               std::uint64_t other, const char* verb, const char* counterpart) {
       const std::string& id =
           op(waiting, static_cast<std::uint32_t>(instance - ranks_.first(waiting))).id;
-      lines_.push_back(fmt::format(
-          "\"{}\": rank {} {} rank {}, which {}", id, waiting, verb, peer,
-          other == no_instance ? fmt::format("has no matching {}", counterpart) : blocked_in(peer)));
+      lines_.push_back(fmt::format("\"{}\": rank {} {} rank {}, which {}", id, waiting, verb, peer,
+                                   other == no_instance
+                                       ? fmt::format("has no matching {}", counterpart)
+                                       : blocked_in(peer)));
     };
     if (waits(message.send)) {
       describe(message.from, message.send, message.to, message.receive, "sends to", "receive");

@@ -14,10 +14,14 @@ Ledger::Ledger(std::uint32_t ranks, std::uint32_t families)
 
 std::uint32_t Ledger::class_of(Activity activity, std::uint32_t family) const {
   switch (activity) {
-    case Activity::Compute: return 0;
-    case Activity::Moving: return 1 + family;
-    case Activity::Starting: return families_ + 2;
-    case Activity::PeerWait: return families_ + 3;
+    case Activity::Compute:
+      return 0;
+    case Activity::Moving:
+      return 1 + family;
+    case Activity::Starting:
+      return families_ + 2;
+    case Activity::PeerWait:
+      return families_ + 3;
   }
   return 0;
 }

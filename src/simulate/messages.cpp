@@ -54,11 +54,9 @@ Messages match_messages(const Workload& workload, const Ranks& ranks) {
 
   Messages out;
   for (auto first = sides.begin(); first != sides.end();) {
-    const auto last = std::find_if(first, sides.end(), [&](const Side& s) {
-      return s.channel() != first->channel();
-    });
-    const auto receives =
-        std::find_if(first, last, [](const Side& s) { return s.receives; });
+    const auto last = std::find_if(first, sides.end(),
+                                   [&](const Side& s) { return s.channel() != first->channel(); });
+    const auto receives = std::find_if(first, last, [](const Side& s) { return s.receives; });
     const auto sends = receives - first;
     const auto pairs = std::max(sends, last - receives);
     for (std::ptrdiff_t k = 0; k < pairs; ++k) {
@@ -70,10 +68,10 @@ Messages match_messages(const Workload& workload, const Ranks& ranks) {
       if (k < last - receives) {
         message.receive = receives[k].instance;
         if (k < sends && receives[k].op->bytes != message.bytes) {
-          throw InputError(fmt::format(
-              "rank {} sends {} to rank {} (\"{}\"), which expects {} (\"{}\")", message.from,
-              to_string(message.bytes), message.to, first[k].op->id,
-              to_string(receives[k].op->bytes), receives[k].op->id));
+          throw InputError(
+              fmt::format("rank {} sends {} to rank {} (\"{}\"), which expects {} (\"{}\")",
+                          message.from, to_string(message.bytes), message.to, first[k].op->id,
+                          to_string(receives[k].op->bytes), receives[k].op->id));
         }
         message.bytes = receives[k].op->bytes;
       }

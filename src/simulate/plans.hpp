@@ -30,14 +30,17 @@ struct PreparedCall {
   std::shared_ptr<const LoadSet> set;
 };
 
-// Borrows all that it is given. Besides the links a call loads the GPUs that run it: its channels take
-// as many SMs while bytes flow at full rate, and every byte that a GPU sends is read from its HBM and
-// every byte that it receives written there. (Assumption; docs/models/replay.md.)
+// Borrows all that it is given. Besides the links a call loads the GPUs that run it: its channels
+// take as many SMs while bytes flow at full rate, and every byte that a GPU sends is read from its
+// HBM and every byte that it receives written there. (Assumption; docs/models/replay.md.)
 class PlanCache {
  public:
   PlanCache(const Topology& topology, const CostModel& cost, const FluidSystem& fluid,
             const ClusterResources& resources)
-      : topology_(topology), cost_(cost), fluid_(fluid), resources_(resources) {}
+      : topology_(topology),
+        cost_(cost),
+        fluid_(fluid),
+        resources_(resources) {}
 
   // `group` names the group for the cache: equal ids mean equal ranks.
   const PreparedCall& collective(std::uint64_t group, const CollectiveCall& call);

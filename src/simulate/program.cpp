@@ -79,7 +79,8 @@ Ranks::Ranks(const Workload& workload, const std::vector<CompiledProgram>& progr
       std::size_t most = 0;
       for (const std::uint32_t rank : groups[g]) {
         group_[f][rank] = g;
-        if (program_[rank] != absent) most = std::max(most, programs[program_[rank]].calls[f].size());
+        if (program_[rank] != absent)
+          most = std::max(most, programs[program_[rank]].calls[f].size());
       }
       for (std::uint32_t k = 0; k < most; ++k) sites_.push_back({f, g, k});
     }
@@ -95,8 +96,8 @@ void check_calls_agree(const Workload& workload, const std::vector<CompiledProgr
                        const Ranks& ranks) {
   const auto describe = [&](std::uint32_t rank, const Operation& op) {
     return fmt::format("rank {} ({} \"{}\") calls {} of {}{}", rank,
-                       workload.programs[ranks.program(rank)].name, op.id,
-                       to_string(op.collective), to_string(op.bytes),
+                       workload.programs[ranks.program(rank)].name, op.id, to_string(op.collective),
+                       to_string(op.bytes),
                        op.root == 0 ? "" : fmt::format(" with root {}", op.root));
   };
   for (std::uint32_t f = 0; f < workload.groups.size(); ++f) {

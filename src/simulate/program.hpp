@@ -66,7 +66,7 @@ class Ranks {
 
  private:
   std::vector<std::uint32_t> program_;
-  std::vector<std::uint64_t> first_;  // One more than ranks.
+  std::vector<std::uint64_t> first_;                    // One more than ranks.
   std::vector<std::vector<std::uint32_t>> group_;       // By family, by rank.
   std::vector<std::vector<std::uint32_t>> call_begin_;  // By family, by group.
   std::vector<CallSite> sites_;

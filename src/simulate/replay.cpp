@@ -34,13 +34,16 @@ constexpr unsigned actor_shift = 56;
 constexpr std::uint64_t owner(Actor actor, std::uint64_t number) {
   return static_cast<std::uint64_t>(actor) << actor_shift | number;
 }
-constexpr Actor actor_of(std::uint64_t owner) { return static_cast<Actor>(owner >> actor_shift); }
+constexpr Actor actor_of(std::uint64_t owner) {
+  return static_cast<Actor>(owner >> actor_shift);
+}
 constexpr std::uint64_t number_of(std::uint64_t owner) {
   return owner & ((std::uint64_t{1} << actor_shift) - 1);
 }
 
-// One run. Operations become ready, start, and when they end make others ready; nothing here depends
-// on the order in which the workload lists ranks, groups or operations, since it was made canonical.
+// One run. Operations become ready, start, and when they end make others ready; nothing here
+// depends on the order in which the workload lists ranks, groups or operations, since it was made
+// canonical.
 class Run {
  public:
   Run(const Topology& topology, const CostModel& cost, const Workload& workload,
@@ -138,14 +141,21 @@ class Run {
 
   void handle(const Event& event) {
     switch (event.kind) {
-      case Solve: fluid_.solve(); return;
-      case BytesFlow: begin_bytes(event.payload); return;
-      case DelayEnds: end_operation(event.payload); break;
+      case Solve:
+        fluid_.solve();
+        return;
+      case BytesFlow:
+        begin_bytes(event.payload);
+        return;
+      case DelayEnds:
+        end_operation(event.payload);
+        break;
       case StreamEnds:
         if (!fluid_.ended(event)) return;
         end_stream(fluid_.payload(StreamId{static_cast<std::uint32_t>(event.payload)}));
         break;
-      default: require(false, "a known kind of event");
+      default:
+        require(false, "a known kind of event");
     }
     start_ready();
   }
@@ -165,15 +175,21 @@ class Run {
     switch (op.kind) {
       case OpKind::Compute:
       case OpKind::Copy:
-      case OpKind::Delay: start_local(rank, instance, op); break;
-      case OpKind::Collective: arrive_at_call(rank, instance, op); break;
+      case OpKind::Delay:
+        start_local(rank, instance, op);
+        break;
+      case OpKind::Collective:
+        arrive_at_call(rank, instance, op);
+        break;
       case OpKind::Send:
-      case OpKind::Recv: arrive_at_message(rank, instance); break;
+      case OpKind::Recv:
+        arrive_at_message(rank, instance);
+        break;
     }
   }
 
-  // A kernel is a stream over SMs and HBM whose progress runs from 0 to 1: alone it takes the longer of
-  // its two times (the roofline), beside others what they leave it.
+  // A kernel is a stream over SMs and HBM whose progress runs from 0 to 1: alone it takes the
+  // longer of its two times (the roofline), beside others what they leave it.
   void start_local(std::uint32_t rank, std::uint64_t instance, const Operation& op) {
     state_.ops[instance] = OpState::Running;
     ledger_.begin(rank, Ledger::Activity::Compute, 0, queue_.now());
@@ -190,8 +206,8 @@ class Run {
     if (op.bytes.count() > 0) {
       // A copy reads and writes.
       const double passes = op.kind == OpKind::Copy ? 2 : 1;
-      c.loads[c.used++] = {resources_.hbm(rank), passes * static_cast<double>(op.bytes.count()) /
-                                                     memory_share(gpu, op)};
+      c.loads[c.used++] = {resources_.hbm(rank),
+                           passes * static_cast<double>(op.bytes.count()) / memory_share(gpu, op)};
     }
     fluid_.start({.loads = std::span(c.loads).first(c.used),
                   .work = 1,
@@ -204,8 +220,9 @@ class Run {
     if (rate != gpu.flops.end()) return rate->second;
     std::string known;
     for (const auto& [dtype, unused] : gpu.flops) known += (known.empty() ? "" : ", ") + dtype;
-    throw InputError(fmt::format("operation \"{}\" computes in \"{}\", for which {} has no rate; it has {}",
-                                 op.id, op.dtype, gpu.name, known));
+    throw InputError(
+        fmt::format("operation \"{}\" computes in \"{}\", for which {} has no rate; it has {}",
+                    op.id, op.dtype, gpu.name, known));
   }
   double flop_share(const GpuModel& gpu, const Operation& op) {
     if (op.efficiency > 0) return op.efficiency;
@@ -269,8 +286,8 @@ class Run {
     const std::uint32_t other = rank == message.from ? message.to : message.from;
     ledger_.end(other, Ledger::Activity::PeerWait, 0, queue_.now());
     state.last_arrival = queue_.now();
-    for (const auto& [end, theirs] : {std::pair{message.from, message.send},
-                                      std::pair{message.to, message.receive}}) {
+    for (const auto& [end, theirs] :
+         {std::pair{message.from, message.send}, std::pair{message.to, message.receive}}) {
       state_.ops[theirs] = OpState::Running;
       ledger_.begin(end, Ledger::Activity::Starting, 0, queue_.now());
     }
@@ -427,11 +444,13 @@ class Run {
   [[nodiscard]] std::vector<std::string> warnings() const {
     std::vector<std::string> out = topology_.notes;
     if (assumed_flops_) {
-      out.push_back("compute operations without \"efficiency\" reach the GPU's default share of peak");
+      out.push_back(
+          "compute operations without \"efficiency\" reach the GPU's default share of peak");
     }
     if (assumed_memory_) {
       out.push_back(
-          "operations without \"memory_efficiency\" reach the GPU's default share of HBM bandwidth");
+          "operations without \"memory_efficiency\" reach the GPU's default share of HBM "
+          "bandwidth");
     }
     return out;
   }

@@ -28,11 +28,15 @@ class ClusterResources {
                    const std::map<std::string, double>& scale);
 
   // Links are the first resources, in order.
-  [[nodiscard]] static ResourceId of(LinkId link) { return ResourceId{static_cast<std::uint32_t>(link)}; }
+  [[nodiscard]] static ResourceId of(LinkId link) {
+    return ResourceId{static_cast<std::uint32_t>(link)};
+  }
   // In SMs: a kernel that fills the GPU takes gpu_model.sms of them.
   [[nodiscard]] ResourceId sms(std::uint32_t rank) const { return ResourceId{links_ + rank}; }
   // In bytes per second.
-  [[nodiscard]] ResourceId hbm(std::uint32_t rank) const { return ResourceId{links_ + ranks_ + rank}; }
+  [[nodiscard]] ResourceId hbm(std::uint32_t rank) const {
+    return ResourceId{links_ + ranks_ + rank};
+  }
 
   [[nodiscard]] std::size_t class_of(ResourceId r) const;
   [[nodiscard]] double class_capacity(std::size_t c) const { return capacity_[c]; }

@@ -9,7 +9,8 @@ namespace flyover {
 CallStatistics::Sums& CallStatistics::sums(const std::string& family, const std::string& op,
                                            std::uint32_t ranks, Bytes bytes,
                                            const CollectivePlan& plan) {
-  Sums& s = by_kind_[{family, op, bytes.count(), ranks, plan.algorithm, plan.protocol, plan.channels}];
+  Sums& s =
+      by_kind_[{family, op, bytes.count(), ranks, plan.algorithm, plan.protocol, plan.channels}];
   if (s.stats.count++ == 0) {
     s.stats.op = op;
     s.stats.group = family;
@@ -34,7 +35,8 @@ void CallStatistics::add_call(const Operation& op, const GroupFamily& family, st
   s.stats.longest = std::max(s.stats.longest, taken);
   if (s.stats.count == 1) {
     for (const CollectivePlan& other : choice.alternatives) {
-      s.stats.alternatives.push_back({other.algorithm, other.protocol, other.channels, other.alone});
+      s.stats.alternatives.push_back(
+          {other.algorithm, other.protocol, other.channels, other.alone});
     }
   }
 }
@@ -106,7 +108,8 @@ std::string describe_bottleneck(const Result& result) {
     return fmt::format("waiting for the peers of sends and receives takes {:.1f} % of the run",
                        percent(b.bubble_us));
   }
-  return fmt::format("ranks are idle for {:.1f} % of the run, waiting for others", percent(b.idle_us));
+  return fmt::format("ranks are idle for {:.1f} % of the run, waiting for others",
+                     percent(b.idle_us));
 }
 
 }  // namespace flyover

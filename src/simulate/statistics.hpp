@@ -24,8 +24,8 @@ class CallStatistics {
   [[nodiscard]] std::vector<CollectiveStats> take();
 
  private:
-  using Key = std::tuple<std::string, std::string, std::int64_t, std::uint32_t, AlgorithmId, Protocol,
-                         std::uint32_t>;
+  using Key = std::tuple<std::string, std::string, std::int64_t, std::uint32_t, AlgorithmId,
+                         Protocol, std::uint32_t>;
   struct Sums {
     CollectiveStats stats;
     double taken = 0;

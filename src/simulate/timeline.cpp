@@ -60,8 +60,13 @@ void Timeline::load(const std::vector<ClassLoad>& classes, double by, Time now) 
 void Timeline::close(ClassState& state, Time now) {
   if (state.used > 0) {
     const double share = state.used / state.capacity;
-    trace_.slices.push_back({state.track, state.since, now,
-                             fmt::format("{} %", std::round(share * 1000) / 10), "load", {}, share});
+    trace_.slices.push_back({state.track,
+                             state.since,
+                             now,
+                             fmt::format("{} %", std::round(share * 1000) / 10),
+                             "load",
+                             {},
+                             share});
   }
   state.since = now;
 }

@@ -31,21 +31,26 @@ double bus_factor(CollectiveOp op, std::uint32_t ranks) {
   if (ranks < 2) return 1;
   const double n = ranks;
   switch (op) {
-    case CollectiveOp::AllReduce: return 2 * (n - 1) / n;
+    case CollectiveOp::AllReduce:
+      return 2 * (n - 1) / n;
     case CollectiveOp::AllGather:
     case CollectiveOp::ReduceScatter:
     case CollectiveOp::AllToAll:
     case CollectiveOp::Scatter:
-    case CollectiveOp::Gather: return (n - 1) / n;
+    case CollectiveOp::Gather:
+      return (n - 1) / n;
     case CollectiveOp::Broadcast:
     case CollectiveOp::Reduce:
     case CollectiveOp::SendRecv:
-    case CollectiveOp::Barrier: return 1;
+    case CollectiveOp::Barrier:
+      return 1;
   }
   return 1;
 }
 
-std::string_view to_string(CollectiveOp op) { return names[static_cast<std::size_t>(op)]; }
+std::string_view to_string(CollectiveOp op) {
+  return names[static_cast<std::size_t>(op)];
+}
 
 std::optional<CollectiveOp> collective_op(std::string_view name) {
   const std::string wanted = squeeze(name);

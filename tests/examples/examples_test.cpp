@@ -40,10 +40,11 @@ std::string problems(const fs::path& file, const fs::path& schema_file) {
   REQUIRE(valijson::utils::loadDocument(file.string(), document));
   REQUIRE(valijson::utils::loadDocument(schema_file.string(), schema_document));
   valijson::Schema schema;
-  valijson::SchemaParser().populateSchema(
-      valijson::adapters::NlohmannJsonAdapter(schema_document), schema);
+  valijson::SchemaParser().populateSchema(valijson::adapters::NlohmannJsonAdapter(schema_document),
+                                          schema);
   valijson::ValidationResults results;
-  valijson::Validator().validate(schema, valijson::adapters::NlohmannJsonAdapter(document), &results);
+  valijson::Validator().validate(schema, valijson::adapters::NlohmannJsonAdapter(document),
+                                 &results);
   std::string text;
   valijson::ValidationResults::Error error;
   while (results.popError(error)) {
@@ -60,8 +61,9 @@ std::string topology_argument(const std::string& name) {
 
 // The cluster that each workload is for.
 const std::map<std::string, std::vector<std::string>> clusters_of = {
-    {"all-reduce-1g", {"dgx-h100-2node", "dgx-h100-2node-nic-down", "mi300x-2node",
-                       "gb200-nvl72-1rack", "h100-8node-oversubscribed"}},
+    {"all-reduce-1g",
+     {"dgx-h100-2node", "dgx-h100-2node-nic-down", "mi300x-2node", "gb200-nvl72-1rack",
+      "h100-8node-oversubscribed"}},
     {"collective-mix", {"dgx-h100-2node", "mi300x-2node", "pcie-workstation"}},
     {"deepseek-v3-ep64-moe", {"h800-8node-multi-plane"}},
     {"llama3-70b-tp8-layer", {"dgx-h100", "dgx-b200", "hgx-h800"}},
@@ -116,8 +118,8 @@ TEST_CASE("every shipped workload fits its schema and runs on its clusters", "[e
 TEST_CASE("a NIC down slows the nodes that share what is left", "[examples]") {
   const auto time_on = [](const char* cluster) {
     const test::Cluster c(io::load_topology(topology_argument(cluster)), test::library("nccl"));
-    const Workload workload = io::read_workload(
-        io::Document::load(root / "workloads/all-reduce-1g.json"), 16);
+    const Workload workload =
+        io::read_workload(io::Document::load(root / "workloads/all-reduce-1g.json"), 16);
     return to_seconds(replay(c.topology, c.cost, workload).result.time);
   };
   const double slower = time_on("dgx-h100-2node-nic-down") / time_on("dgx-h100-2node");

@@ -1,8 +1,9 @@
 // The stream of a collective against its schedule, replayed message by message.
 //
-// A stream moves at the pace of its most loaded link from the first byte to the last; messages wait for
-// each other. So the schedule is never faster than the stream without its start-up, and slower at most
-// by the fill of its pipeline: `slack` states by how much, for the block counts that schedules use.
+// A stream moves at the pace of its most loaded link from the first byte to the last; messages wait
+// for each other. So the schedule is never faster than the stream without its start-up, and slower
+// at most by the fill of its pipeline: `slack` states by how much, for the block counts that
+// schedules use.
 
 #include <catch2/catch.hpp>
 
@@ -33,13 +34,14 @@ std::vector<std::uint32_t> first_ranks(std::uint32_t n) {
 }
 
 CollectivePlan plan_of(const Cluster& c, const Case& which, Bytes bytes) {
-  const Choice choice = c.cost.choose({which.op, bytes, "", first_ranks(static_cast<std::uint32_t>(
-                                                               c.topology.gpus.size())), 0});
+  const Choice choice = c.cost.choose(
+      {which.op, bytes, "", first_ranks(static_cast<std::uint32_t>(c.topology.gpus.size())), 0});
   REQUIRE(choice.plan.algorithm == which.algorithm);
   return choice.plan;
 }
 
-ChunkReplay chunks_of(const Cluster& c, const Case& which, const CollectivePlan& plan, Bytes bytes) {
+ChunkReplay chunks_of(const Cluster& c, const Case& which, const CollectivePlan& plan,
+                      Bytes bytes) {
   const auto ranks = first_ranks(static_cast<std::uint32_t>(c.topology.gpus.size()));
   const Algorithm* algorithm = find_algorithm(which.op, which.algorithm);
   REQUIRE(algorithm != nullptr);
@@ -54,7 +56,8 @@ ChunkReplay chunks_of(const Cluster& c, const Case& which, const CollectivePlan&
 }  // namespace
 
 TEST_CASE("a ring's stream takes exactly the time of its messages", "[scenario][chunks]") {
-  const auto op = GENERATE(CollectiveOp::AllReduce, CollectiveOp::AllGather, CollectiveOp::ReduceScatter);
+  const auto op =
+      GENERATE(CollectiveOp::AllReduce, CollectiveOp::AllGather, CollectiveOp::ReduceScatter);
   const auto n = GENERATE(2U, 5U, 8U, 32U);
   const Bytes bytes{std::int64_t{n} * 1'000'000};
   const Cluster c(crossbar(n, 100_GBps, 1us), library("ideal", {{"NCCL_ALGO", "Ring"}}));
@@ -87,9 +90,10 @@ TEST_CASE("streams move the same bytes over the same links as messages, in a tim
       Case{CollectiveOp::SendRecv, AlgorithmId::Direct, 1.1});
   const auto nodes = GENERATE(1U, 2U, 4U);
   CAPTURE(to_string(which.op), to_string(which.algorithm), nodes);
-  const Cluster c(nodes == 1 ? crossbar(8, 400_GBps, 0ns) : rails(nodes, 400_GBps, 50_GBps, 0ns, 0ns),
-                  library("ideal", {{"NCCL_ALGO", std::string(to_string(which.algorithm))},
-                                    {"NCCL_MAX_NCHANNELS", nodes == 1 ? "1" : "8"}}));
+  const Cluster c(
+      nodes == 1 ? crossbar(8, 400_GBps, 0ns) : rails(nodes, 400_GBps, 50_GBps, 0ns, 0ns),
+      library("ideal", {{"NCCL_ALGO", std::string(to_string(which.algorithm))},
+                        {"NCCL_MAX_NCHANNELS", nodes == 1 ? "1" : "8"}}));
   const Bytes bytes{std::int64_t{nodes} * 8 * 8 * 64 * 10'000};
   const CollectivePlan plan = plan_of(c, which, bytes);
   const ChunkReplay chunks = chunks_of(c, which, plan, bytes);
@@ -108,7 +112,8 @@ TEST_CASE("streams move the same bytes over the same links as messages, in a tim
 }
 
 TEST_CASE("NVLS messages go up and down once, its stream does both at once", "[scenario][chunks]") {
-  const auto op = GENERATE(CollectiveOp::AllReduce, CollectiveOp::AllGather, CollectiveOp::ReduceScatter);
+  const auto op =
+      GENERATE(CollectiveOp::AllReduce, CollectiveOp::AllGather, CollectiveOp::ReduceScatter);
   const Cluster c(crossbar(8, 400_GBps, 0ns, true), library("ideal", {{"NCCL_ALGO", "NVLS"}}));
   const Case nvls{op, AlgorithmId::Nvls, 2.5};
   const Bytes bytes{64'000'000};

@@ -1,7 +1,7 @@
 // Simulated time against formulas, to 1e-9, with the library that has no overheads.
 
-#include <fmt/format.h>
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "support/cluster.hpp"
 #include "support/clusters.hpp"
@@ -15,20 +15,25 @@ using test::rails;
 
 namespace {
 
-double seconds(Duration d) { return to_seconds(d); }
+double seconds(Duration d) {
+  return to_seconds(d);
+}
 
 std::string one(const std::string& op, std::int64_t bytes, const std::string& group = "all") {
   return fmt::format(R"({{"collectives":[{{"op":"{}","bytes":"{} B","group":"{}"}}]}})", op, bytes,
                      group);
 }
 
-Approx exactly(double value) { return Approx(value).epsilon(1e-9); }
+Approx exactly(double value) {
+  return Approx(value).epsilon(1e-9);
+}
 
 }  // namespace
 
 TEST_CASE("ring all-reduce on a crossbar takes 2(n-1)/n S/B and 2(n-1) latencies", "[scenario]") {
   const auto n = GENERATE(2U, 3U, 8U, 64U);
-  const std::int64_t size = std::int64_t{n} << 30;  // So long that a picosecond is below 1e-9 of it.
+  const std::int64_t size = std::int64_t{n}
+                            << 30;  // So long that a picosecond is below 1e-9 of it.
   const Cluster c(crossbar(n, 450_GBps, 1us), library("ideal", {{"NCCL_ALGO", "Ring"}}));
   const double steps = 2.0 * (n - 1);
   const double expected = steps * (static_cast<double>(size) / n / 450e9 + 1e-6);
@@ -109,9 +114,9 @@ TEST_CASE("two kernels on one GPU take as long as one after the other", "[scenar
 
 TEST_CASE("communication beside a kernel takes the SMs of its channels from it", "[scenario]") {
   // The all-reduce outlasts the kernel and holds 10 of 100 SMs all the while.
-  const Cluster c(crossbar(2, 100_GBps, 0ns),
-                  library("ideal", {{"NCCL_ALGO", "Ring"}, {"NCCL_MIN_NCHANNELS", "10"},
-                                    {"NCCL_MAX_NCHANNELS", "10"}}));
+  const Cluster c(crossbar(2, 100_GBps, 0ns), library("ideal", {{"NCCL_ALGO", "Ring"},
+                                                                {"NCCL_MIN_NCHANNELS", "10"},
+                                                                {"NCCL_MAX_NCHANNELS", "10"}}));
   const Replay r = c.run(R"({"ranks": 2, "groups": {"dp": [[0,1]]}, "programs": [
     {"ranks": "0-1", "ops": [
       {"id": "sum", "op": "all_reduce", "bytes": "10 GB", "group": "dp"},

@@ -1,5 +1,5 @@
-// Results depend on what a workload says, not on the order in which it lists ranks, groups, programs
-// and operations.
+// Results depend on what a workload says, not on the order in which it lists ranks, groups,
+// programs and operations.
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,7 @@
 // The reference answers that other simulators and closed forms give: shared/peers.md. To 0.1 %.
 
-#include <fmt/format.h>
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "support/cluster.hpp"
 #include "support/clusters.hpp"
@@ -27,11 +27,14 @@ double run(const Cluster& c, const char* op, const char* bytes) {
 }
 
 Library one_ring() {
-  return library("ideal", {{"NCCL_ALGO", "Ring"}, {"NCCL_MIN_NCHANNELS", "1"},
-                           {"NCCL_MAX_NCHANNELS", "1"}, {"NCCL_PXN_DISABLE", "1"}});
+  return library("ideal", {{"NCCL_ALGO", "Ring"},
+                           {"NCCL_MIN_NCHANNELS", "1"},
+                           {"NCCL_MAX_NCHANNELS", "1"},
+                           {"NCCL_PXN_DISABLE", "1"}});
 }
 
-// Nodes of eight at 450 GB/s with a 50 GB/s NIC per GPU; a rail-optimised path has 4 links of 0.5 us.
+// Nodes of eight at 450 GB/s with a 50 GB/s NIC per GPU; a rail-optimised path has 4 links of 0.5
+// us.
 Topology rail_cluster(std::uint32_t gpus) {
   return gpus == 8 ? crossbar(8, 450_GBps, 1us) : rails(gpus / 8, 450_GBps, 50_GBps, 500ns, 1us);
 }

@@ -1,7 +1,7 @@
 // Operation graphs: who starts when, where the time goes, and what is said when nothing can go on.
 
-#include <fmt/format.h>
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "flyover/base/error.hpp"
 #include "support/cluster.hpp"
@@ -14,7 +14,6 @@ using test::crossbar;
 using test::library;
 
 namespace {
-
 
 double total(const Breakdown& b) {
   double sum = b.compute_us + b.startup_us + b.bubble_us + b.idle_us;
@@ -45,7 +44,9 @@ TEST_CASE("a collective starts when its last member has arrived, and the wait is
 
 TEST_CASE("the breakdown adds up to the run", "[scenario][replay]") {
   const Cluster c(crossbar(8, 450_GBps, 1us));
-  const Result r = c.run(R"({"ranks": 8, "groups": {"tp": [[0,1,2,3],[4,5,6,7]], "dp": [[0,4],[1,5],[2,6],[3,7]]},
+  const Result r =
+      c.run(
+           R"({"ranks": 8, "groups": {"tp": [[0,1,2,3],[4,5,6,7]], "dp": [[0,4],[1,5],[2,6],[3,7]]},
     "programs": [{"ranks": "0-7", "ops": [
       {"id": "f", "op": "compute", "flops": "1 TFLOP", "dtype": "bf16", "bytes": "1 GB"},
       {"id": "x", "op": "all_reduce", "bytes": "512 MiB", "group": "tp", "after": ["f"]},
@@ -53,7 +54,7 @@ TEST_CASE("the breakdown adds up to the run", "[scenario][replay]") {
       {"id": "s", "op": "send", "bytes": "8 MiB", "peer": "+1", "wrap": true, "stream": "u", "after": ["x"]},
       {"id": "r", "op": "recv", "bytes": "8 MiB", "peer": "-1", "wrap": true, "stream": "v"},
       {"id": "g", "op": "compute", "flops": "500 GFLOP", "dtype": "bf16", "after": ["y", "r"]}]}]})")
-                       .result;
+          .result;
   CHECK(total(r.breakdown) == Approx(to_microseconds(r.time)).epsilon(1e-9));
   CHECK(r.operations == 48);
 }
@@ -87,7 +88,8 @@ TEST_CASE("a member that never calls is named, and who waits for it", "[scenario
       {"id": "x", "op": "all_reduce", "bytes": "1 MB", "group": "tp"}]}]})";
   CHECK_THROWS_AS(c.time(text), SimulationError);
   CHECK_THROWS_WITH(c.time(text),
-                    Catch::Contains("deadlock at") && Catch::Contains("2 of 5 operations cannot run") &&
+                    Catch::Contains("deadlock at") &&
+                        Catch::Contains("2 of 5 operations cannot run") &&
                         Catch::Contains("\"y\" on group \"tp\": ranks 0, 1 wait for rank 2, whose "
                                         "program has 1 collectives on this group, not 2"));
 }
@@ -108,22 +110,25 @@ TEST_CASE("ranks that wait for each other are both named", "[scenario][replay]")
 
 TEST_CASE("a send without its receive is a deadlock with both ends named", "[scenario][replay]") {
   const Cluster c(crossbar(2, 100_GBps, 0ns));
-  CHECK_THROWS_WITH(c.time(R"({"ranks": 2, "programs": [
+  CHECK_THROWS_WITH(
+      c.time(R"({"ranks": 2, "programs": [
     {"ranks": "0", "ops": [{"id": "s", "op": "send", "peer": 1, "bytes": "1 MB"}]},
     {"ranks": "1", "ops": [{"id": "d", "op": "delay", "duration": "1 us"}]}]})"),
-                    Catch::Contains("\"s\": rank 0 sends to rank 1, which has no matching receive"));
+      Catch::Contains("\"s\": rank 0 sends to rank 1, which has no matching receive"));
 }
 
-TEST_CASE("the slices of a track never overlap, and cover what the ranks did", "[scenario][replay]") {
+TEST_CASE("the slices of a track never overlap, and cover what the ranks did",
+          "[scenario][replay]") {
   const Cluster c(crossbar(4, 100_GBps, 2us));
-  const Replay r = c.run(R"({"ranks": 4, "groups": {"tp": [[0,1],[2,3]], "dp": [[0,2],[1,3]]}, "programs": [
+  const Replay r =
+      c.run(R"({"ranks": 4, "groups": {"tp": [[0,1],[2,3]], "dp": [[0,2],[1,3]]}, "programs": [
     {"ranks": "0-3", "ops": [
       {"id": "f", "op": "compute", "flops": "1 TFLOP", "dtype": "bf16"},
       {"id": "x", "op": "all_reduce", "bytes": "100 MB", "group": "tp", "after": ["f"], "stream": "t"},
       {"id": "y", "op": "all_reduce", "bytes": "300 MB", "group": "dp", "after": ["f"], "stream": "d"},
       {"id": "g", "op": "compute", "flops": "1 TFLOP", "dtype": "bf16", "after": ["x"]},
       {"id": "z", "op": "all_reduce", "bytes": "100 MB", "group": "tp", "stream": "t"}]}]})",
-                         {.timeline = true});
+            {.timeline = true});
   REQUIRE(!r.trace.slices.empty());
   for (std::size_t i = 1; i < r.trace.slices.size(); ++i) {
     const Slice& before = r.trace.slices[i - 1];
@@ -142,7 +147,8 @@ TEST_CASE("the slices of a track never overlap, and cover what the ranks did", "
   CHECK(area == Approx(links.mean_utilisation * to_seconds(r.result.time)).epsilon(1e-6));
 }
 
-TEST_CASE("only some ranks of a large run are recorded, and the trace says so", "[scenario][replay]") {
+TEST_CASE("only some ranks of a large run are recorded, and the trace says so",
+          "[scenario][replay]") {
   const Cluster c(crossbar(16, 100_GBps, 0ns));
   ReplayOptions options{.timeline = true};
   options.timeline_ranks = 2;
@@ -157,7 +163,8 @@ TEST_CASE("only some ranks of a large run are recorded, and the trace says so", 
 
 TEST_CASE("a faster resource shortens the run by as much as it limits it", "[scenario][replay]") {
   const Cluster c(crossbar(2, 100_GBps, 0ns), library("ideal", {{"NCCL_ALGO", "Ring"}}));
-  const Workload w = c.read(R"({"ranks": 2, "groups": {"dp": [[0,1]]}, "programs": [{"ranks": "0-1", "ops": [
+  const Workload w =
+      c.read(R"({"ranks": 2, "groups": {"dp": [[0,1]]}, "programs": [{"ranks": "0-1", "ops": [
       {"id": "k", "op": "compute", "flops": "1 TFLOP", "dtype": "bf16"},
       {"id": "x", "op": "all_reduce", "bytes": "3 GB", "group": "dp", "after": ["k"]}]}]})");
   const Duration baseline = replay(c.topology, c.cost, w).result.time;
@@ -172,14 +179,16 @@ TEST_CASE("a faster resource shortens the run by as much as it limits it", "[sce
 
 TEST_CASE("a data type that the GPU lacks is refused with those it has", "[scenario][replay]") {
   const Cluster c(crossbar(1, 100_GBps, 0ns));
-  CHECK_THROWS_WITH(c.time(R"({"ranks": 1, "programs": [{"ranks": "0", "ops": [
+  CHECK_THROWS_WITH(
+      c.time(R"({"ranks": 1, "programs": [{"ranks": "0", "ops": [
       {"id": "k", "op": "compute", "flops": "1 TFLOP", "dtype": "fp4"}]}]})"),
-                    "operation \"k\" computes in \"fp4\", for which plain has no rate; it has bf16");
+      "operation \"k\" computes in \"fp4\", for which plain has no rate; it has bf16");
 }
 
 TEST_CASE("a workload for another number of GPUs is refused", "[scenario][replay]") {
   const Cluster c(crossbar(4, 100_GBps, 0ns));
-  Workload w = c.read(R"({"collectives": [{"op": "all_reduce", "bytes": "1 MB", "group": "all"}]})");
+  Workload w =
+      c.read(R"({"collectives": [{"op": "all_reduce", "bytes": "1 MB", "group": "all"}]})");
   const Cluster other(crossbar(2, 100_GBps, 0ns));
   CHECK_THROWS_WITH(replay(other.topology, other.cost, w),
                     "the workload has 4 ranks, but the topology has 2 GPUs");

@@ -22,7 +22,8 @@ inline GpuModel plain_gpu() {
   return gpu;
 }
 
-// `gpus` GPUs on one ideal switch, each with one lane of `bandwidth` and half of `latency` per link.
+// `gpus` GPUs on one ideal switch, each with one lane of `bandwidth` and half of `latency` per
+// link.
 inline Topology crossbar(std::uint32_t gpus, Bandwidth bandwidth, Duration latency,
                          bool in_switch_reduction = false) {
   NodeSpec node;

@@ -6,7 +6,8 @@
 
 namespace flyover {
 
-// A place in an input, printed as `file:line:column: /json/pointer`. Parts that are unknown are left out.
+// A place in an input, printed as `file:line:column: /json/pointer`. Parts that are unknown are
+// left out.
 struct Place {
   std::string file;     // A path, "<stdin>", or a command-line flag such as "--set".
   int line = 0;         // 1-based; 0 when unknown.
@@ -29,7 +30,8 @@ class InputError : public std::runtime_error {
   std::string problem_;
 };
 
-// The simulation cannot finish (exit status 1): an unreachable peer, a deadlock. what() is the report.
+// The simulation cannot finish (exit status 1): an unreachable peer, a deadlock. what() is the
+// report.
 class SimulationError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

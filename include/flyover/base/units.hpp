@@ -93,7 +93,8 @@ class Flops {
   return static_cast<double>(d.count()) / 1e6;
 }
 
-// The time `size` takes at a constant `rate`, rounded up. Requires rate > 0; throws as from_seconds.
+// The time `size` takes at a constant `rate`, rounded up. Requires rate > 0; throws as
+// from_seconds.
 [[nodiscard]] Duration transfer_time(Bytes size, Bandwidth rate);
 
 namespace literals {
@@ -102,7 +103,9 @@ using namespace std::chrono_literals;
 constexpr Duration operator""_ps(unsigned long long n) {
   return Duration{static_cast<std::int64_t>(n)};
 }
-constexpr Bytes operator""_B(unsigned long long n) { return Bytes{static_cast<std::int64_t>(n)}; }
+constexpr Bytes operator""_B(unsigned long long n) {
+  return Bytes{static_cast<std::int64_t>(n)};
+}
 constexpr Bytes operator""_KiB(unsigned long long n) {
   return Bytes{static_cast<std::int64_t>(n) << 10};
 }

@@ -13,11 +13,12 @@
 namespace flyover {
 
 // What happens first among events of one picosecond. The order is part of the model: a stream that
-// ends frees its resources before one that starts asks for them, and rates are solved once, after both.
+// ends frees its resources before one that starts asks for them, and rates are solved once, after
+// both.
 enum class Phase : std::uint8_t { Finish, Start, Solve };
 
-// One event: plain data. What `kind` and the payload mean is between the one who schedules and the loop
-// that pops; there is no callback and so no allocation per event.
+// One event: plain data. What `kind` and the payload mean is between the one who schedules and the
+// loop that pops; there is no callback and so no allocation per event.
 struct Event {
   Time when;
   std::uint64_t order = 0;  // Phase, then sequence number: see EventQueue.
@@ -29,11 +30,11 @@ struct Event {
 // Pops events in the order of (time, phase, order of scheduling), a total order, so that the same
 // inputs run the same way on every machine.
 //
-// Since simulated time never runs backwards this is a radix heap (Ahuja, Mehlhorn, Orlin, Tarjan 1990):
-// events wait in buckets by the highest bit in which their time differs from now, and a bucket is
-// spread over lower ones when now reaches it. An event moves at most 63 times, in practice a few, always
-// through sequential memory: with a million pending it is several times faster than a binary heap,
-// whose every level is a cache miss. Steady state allocates nothing.
+// Since simulated time never runs backwards this is a radix heap (Ahuja, Mehlhorn, Orlin, Tarjan
+// 1990): events wait in buckets by the highest bit in which their time differs from now, and a
+// bucket is spread over lower ones when now reaches it. An event moves at most 63 times, in
+// practice a few, always through sequential memory: with a million pending it is several times
+// faster than a binary heap, whose every level is a cache miss. Steady state allocates nothing.
 class EventQueue {
  public:
   // Names a pending event for cancel().
@@ -45,13 +46,14 @@ class EventQueue {
   [[nodiscard]] bool empty() const { return size_ == cancelled_.size(); }
   [[nodiscard]] std::size_t size() const { return size_ - cancelled_.size(); }
 
-  // Requires when >= now(). An event for the present runs after those of its phase that already wait.
+  // Requires when >= now(). An event for the present runs after those of its phase that already
+  // wait.
   Handle schedule(Time when, Phase phase, std::uint32_t kind, std::uint64_t payload,
                   std::uint32_t stamp = 0);
 
-  // Takes a pending event out. Requires that it has not been popped or cancelled. Costs a hash probe
-  // now and one per later pop until it would have run; for events that are often outdated a `stamp`
-  // that the loop compares is cheaper.
+  // Takes a pending event out. Requires that it has not been popped or cancelled. Costs a hash
+  // probe now and one per later pop until it would have run; for events that are often outdated a
+  // `stamp` that the loop compares is cheaper.
   void cancel(Handle handle);
 
   // Moves the clock to the next event and hands it out; false when nothing is pending.
@@ -70,7 +72,8 @@ class EventQueue {
   Time now_{};
   std::uint64_t next_sequence_ = 0;
   std::size_t size_ = 0;  // With those cancelled that still sit in buckets.
-  // due_: events of the present, ascending by order up to due_sorted_, then a heap of late arrivals.
+  // due_: events of the present, ascending by order up to due_sorted_, then a heap of late
+  // arrivals.
   std::vector<Event> due_;
   std::size_t due_next_ = 0;
   std::vector<Event> late_;  // A std heap by order: scheduled for now_ after due_ was filled.

@@ -23,11 +23,11 @@ struct StreamSpec {
   std::span<const Load> loads;  // Each resource once, weights above zero. Must outlive the stream.
   double work = 0;              // Units of progress until it ends; zero ends at once.
   double rate_cap = std::numeric_limits<double>::infinity();  // Progress per second.
-  double flows = 1;             // Claim on the most loaded resource, in flows: its share there is
-                                // flows / (flows of all).
-  std::uint64_t key = 0;        // Unique among streams that run together; orders arithmetic, so that
-                                // results do not depend on the order of starting.
-  std::uint64_t payload = 0;    // Handed back by payload().
+  double flows = 1;           // Claim on the most loaded resource, in flows: its share there is
+                              // flows / (flows of all).
+  std::uint64_t key = 0;      // Unique among streams that run together; orders arithmetic, so that
+                              // results do not depend on the order of starting.
+  std::uint64_t payload = 0;  // Handed back by payload().
 };
 
 // What a resource did so far.
@@ -48,18 +48,19 @@ struct RateChange {
 //
 //   sum over s of w(s,r) x(s) <= C(r)          for every resource r
 //   x(s) <= c(s)
-//   every stream is at its cap, or meets a full resource where its share per flow, w(s,r) x(s) / n(s),
-//   is no smaller than that of any other stream there
+//   every stream is at its cap, or meets a full resource where its share per flow, w(s,r) x(s) /
+//   n(s), is no smaller than that of any other stream there
 //
-// so two streams that contend on one link split the link, whatever their weights and whatever else they
-// use: bottleneck max fairness (Bonald & Roberts 2015). For unit weights it is classical max-min
-// fairness, and the rounds below are progressive filling (Bertsekas & Gallager 6.5.2). With weights of
-// which none fits all streams of a resource at once, a round grows the streams in proportion to their
-// offers, which keeps every rate feasible and no resource idle for which a stream waits.
+// so two streams that contend on one link split the link, whatever their weights and whatever else
+// they use: bottleneck max fairness (Bonald & Roberts 2015). For unit weights it is classical
+// max-min fairness, and the rounds below are progressive filling (Bertsekas & Gallager 6.5.2). With
+// weights of which none fits all streams of a resource at once, a round grows the streams in
+// proportion to their offers, which keeps every rate feasible and no resource idle for which a
+// stream waits.
 //
-// A start or an end solves again only the streams that share a resource with it, directly or through
-// others, once per picosecond, at a cost of their loads times the rounds (distinct bottlenecks). Amounts are brought up to
-// date only when a rate changes.
+// A start or an end solves again only the streams that share a resource with it, directly or
+// through others, once per picosecond, at a cost of their loads times the rounds (distinct
+// bottlenecks). Amounts are brought up to date only when a rate changes.
 //
 // The owner of the queue runs the loop and passes on events of the kinds given to the constructor:
 //
@@ -72,7 +73,9 @@ struct RateChange {
 class FluidSystem {
  public:
   FluidSystem(EventQueue& queue, std::uint32_t end_kind, std::uint32_t solve_kind)
-      : queue_(queue), end_kind_(end_kind), solve_kind_(solve_kind) {}
+      : queue_(queue),
+        end_kind_(end_kind),
+        solve_kind_(solve_kind) {}
   FluidSystem(const FluidSystem&) = delete;
   FluidSystem& operator=(const FluidSystem&) = delete;
 
@@ -84,8 +87,8 @@ class FluidSystem {
 
   // Starts a stream now. It gets its rate in this picosecond's Solve phase.
   StreamId start(const StreamSpec& spec);
-  // For events of end_kind: true when the stream `StreamId(event.payload)` ends now. It is then gone
-  // after the call, but payload() stays readable until the next start().
+  // For events of end_kind: true when the stream `StreamId(event.payload)` ends now. It is then
+  // gone after the call, but payload() stays readable until the next start().
   bool ended(const Event& event);
   // For events of solve_kind.
   void solve();
@@ -129,7 +132,7 @@ class FluidSystem {
     std::uint32_t version = 0;  // Stamps end events; an older stamp is outdated.
     bool running = false;
     // Scratch of one solve.
-    double own_cap = 0;  // By rate_cap and by resources that it has to itself.
+    double own_cap = 0;    // By rate_cap and by resources that it has to itself.
     double next_rate = 0;  // The offer, then the answer.
     bool settled = false;
     std::uint64_t visit = 0;
@@ -153,11 +156,11 @@ class FluidSystem {
   std::size_t active_ = 0;
   bool solve_requested_ = false;
   std::uint64_t visit_ = 0;
-  std::vector<StreamId> started_;       // Since the last solve.
-  std::vector<ResourceId> freed_;       // Resources with residents that a stream left since then.
+  std::vector<StreamId> started_;  // Since the last solve.
+  std::vector<ResourceId> freed_;  // Resources with residents that a stream left since then.
   std::vector<StreamId> component_;
-  std::vector<ResourceId> shared_;      // Resources of the component with more than one resident.
-  std::vector<StreamId> open_;          // Of the component, those whose rate is not settled.
+  std::vector<ResourceId> shared_;  // Resources of the component with more than one resident.
+  std::vector<StreamId> open_;      // Of the component, those whose rate is not settled.
   bool record_ = false;
   std::vector<RateChange> changes_;
 };

@@ -16,8 +16,8 @@ struct TextTable {
   std::vector<std::vector<std::string>> rows;  // As long as columns; shorter rows end early.
 };
 
-// Lines with a final newline. Where `width` (0: any) is too small, columns are left out from the right
-// and a last line names them.
+// Lines with a final newline. Where `width` (0: any) is too small, columns are left out from the
+// right and a last line names them.
 [[nodiscard]] std::string render(const TextTable& table, std::size_t width);
 
 // Columns that a string takes on a terminal (UTF-8, no wide characters).

@@ -21,9 +21,9 @@ struct ChunkReplay {
 };
 
 // Every transfer starts when its dependencies have ended, takes the wire latency of its route, then
-// moves its bytes at the fair rate. `ranks` are the GPUs of the group, in group order; relays are the
-// switches of the domain that their members are in. Throws SimulationError when two of them cannot
-// reach each other.
+// moves its bytes at the fair rate. `ranks` are the GPUs of the group, in group order; relays are
+// the switches of the domain that their members are in. Throws SimulationError when two of them
+// cannot reach each other.
 [[nodiscard]] ChunkReplay replay_chunks(const Topology& topology, const Router& router,
                                         const Schedule& schedule,
                                         std::span<const std::uint32_t> ranks);

@@ -19,8 +19,8 @@ struct ReplayOptions {
   // A rank's tracks are recorded for all ranks up to this many, else for the first rank of every
   // program and as many more.
   std::uint32_t timeline_ranks = 64;
-  // Capacity factors by class name ("nvlink", "sm", "hbm", ...); "latency" divides start-ups and link
-  // latencies. For what-if runs.
+  // Capacity factors by class name ("nvlink", "sm", "hbm", ...); "latency" divides start-ups and
+  // link latencies. For what-if runs.
   std::map<std::string, double> scale = {};
 };
 
@@ -29,15 +29,15 @@ struct Replay {
   Trace trace;  // Empty unless options.timeline.
 };
 
-// Rank r of the workload runs on GPU r of the topology. A collective starts when all its members have
-// arrived; the k-th collective of a program on a group meets the k-th of the other members' programs.
-// A send meets the k-th receive of its (from, to, tag).
+// Rank r of the workload runs on GPU r of the topology. A collective starts when all its members
+// have arrived; the k-th collective of a program on a group meets the k-th of the other members'
+// programs. A send meets the k-th receive of its (from, to, tag).
 //
 // Throws InputError for a workload that does not fit (mismatched collectives among them),
-// SimulationError for one that cannot finish: unreachable peers, or a deadlock, with a report of who
-// waits for whom.
-[[nodiscard]] Replay replay(const Topology& topology, const CostModel& cost, const Workload& workload,
-                            const ReplayOptions& options = {});
+// SimulationError for one that cannot finish: unreachable peers, or a deadlock, with a report of
+// who waits for whom.
+[[nodiscard]] Replay replay(const Topology& topology, const CostModel& cost,
+                            const Workload& workload, const ReplayOptions& options = {});
 
 // Runs again with each class of resources 10 % faster. Costs one replay per class.
 [[nodiscard]] std::vector<Sensitivity> sensitivity(const Topology& topology, const CostModel& cost,

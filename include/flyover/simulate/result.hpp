@@ -13,10 +13,11 @@
 
 namespace flyover {
 
-// How an average rank spends the run. At each instant a rank counts for the first of these that holds:
-// a compute, copy or delay operation runs; a collective or message moves its bytes (exposed
-// communication of its group family); one is starting up; it waits for the peer of a send or receive
-// (bubble); otherwise idle, waiting for members of a collective included. The parts add up to the run.
+// How an average rank spends the run. At each instant a rank counts for the first of these that
+// holds: a compute, copy or delay operation runs; a collective or message moves its bytes (exposed
+// communication of its group family); one is starting up; it waits for the peer of a send or
+// receive (bubble); otherwise idle, waiting for members of a collective included. The parts add up
+// to the run.
 struct Breakdown {
   double compute_us = 0;
   std::map<std::string, double> exposed_us;  // By group family; "p2p" for sends and receives.
@@ -41,9 +42,9 @@ struct CollectiveStats {
   std::uint64_t count = 0;  // Calls, over all groups of the family.
   Duration mean{};          // From the last member's arrival to the end.
   Duration longest{};
-  Duration alone{};          // Predicted without contention.
-  Duration mean_wait{};      // From the first member's arrival to the last's.
-  double algbw_GBps = 0;     // Of the mean.
+  Duration alone{};       // Predicted without contention.
+  Duration mean_wait{};   // From the first member's arrival to the last's.
+  double algbw_GBps = 0;  // Of the mean.
   double busbw_GBps = 0;
   AlgorithmId algorithm{};
   Protocol protocol{};
@@ -56,22 +57,22 @@ struct CollectiveStats {
 struct ResourceClassStats {
   std::string name;  // "nvlink", "host-leaf", "sm", "hbm"
   std::uint64_t count = 0;
-  double capacity = 0;          // Of all, units per second: bytes, or SMs.
-  double amount = 0;            // Units taken over the run, protocol overhead included.
-  double mean_utilisation = 0;  // amount / (capacity x time)
-  double peak_utilisation = 0;  // Of any one, at any instant.
-  std::string busiest;          // The one that took most.
+  double capacity = 0;             // Of all, units per second: bytes, or SMs.
+  double amount = 0;               // Units taken over the run, protocol overhead included.
+  double mean_utilisation = 0;     // amount / (capacity x time)
+  double peak_utilisation = 0;     // Of any one, at any instant.
+  std::string busiest;             // The one that took most.
   double busiest_utilisation = 0;  // Mean over the run.
 };
 
 struct Sensitivity {
-  std::string name;       // A class of resources, or "latency"
-  double faster = 0.10;   // By this much,
-  double gain = 0;        // the run would be shorter by this share.
+  std::string name;      // A class of resources, or "latency"
+  double faster = 0.10;  // By this much,
+  double gain = 0;       // the run would be shorter by this share.
 };
 
 struct InputDigest {
-  std::string role;    // "topology", "workload", "library"
+  std::string role;  // "topology", "workload", "library"
   std::string name;
   std::string digest;
   std::vector<std::string> overrides;  // "PATH=VALUE"

@@ -18,8 +18,8 @@ struct GpuModel {
   std::map<std::string, FlopRate> flops;  // Dense peak by data type: "bf16", "fp8", ...
   Bytes memory;
   Bandwidth memory_bandwidth;
-  // Shares of peak that a large kernel reaches alone, for operations that do not say. The defaults are
-  // general knowledge; configs/hardware/gpus.json has measured ones.
+  // Shares of peak that a large kernel reaches alone, for operations that do not say. The defaults
+  // are general knowledge; configs/hardware/gpus.json has measured ones.
   double flop_efficiency = 0.75;
   double memory_efficiency = 0.9;
   std::uint32_t sms = 0;  // SMs, or compute units on AMD.

@@ -10,10 +10,11 @@
 
 namespace flyover {
 
-// A row of a timeline: one stream of one rank, or one class of links. Slices of a track never overlap.
+// A row of a timeline: one stream of one rank, or one class of links. Slices of a track never
+// overlap.
 struct Track {
-  std::string process;  // "rank 3 (node0/gpu3)", "links"
-  std::string name;     // "compute", "comm", "nvlink"
+  std::string process;               // "rank 3 (node0/gpu3)", "links"
+  std::string name;                  // "compute", "comm", "nvlink"
   std::uint32_t rank = 0xffffffffU;  // Of a rank's track.
 };
 
@@ -29,7 +30,7 @@ struct Slice {
 
 struct Trace {
   std::vector<Track> tracks;
-  std::vector<Slice> slices;  // In order of track, then begin.
+  std::vector<Slice> slices;       // In order of track, then begin.
   std::vector<std::string> notes;  // What was left out and why.
 };
 

@@ -9,15 +9,24 @@
 namespace flyover {
 
 enum class CollectiveOp : std::uint8_t {
-  AllReduce, AllGather, ReduceScatter, AllToAll, Broadcast, Reduce, Scatter, Gather, SendRecv, Barrier
+  AllReduce,
+  AllGather,
+  ReduceScatter,
+  AllToAll,
+  Broadcast,
+  Reduce,
+  Scatter,
+  Gather,
+  SendRecv,
+  Barrier
 };
 
 // Bytes are counted as nccl-tests does: all_gather: the output of a rank; reduce_scatter and
 // all_to_all: the input of a rank; scatter and gather: the root's whole buffer; others: one buffer.
 // SendRecv is nccl-tests' ring: every rank sends its buffer to the next rank of the group.
 //
-// busbw = algbw * bus_factor: all_reduce 2(n-1)/n; all_gather, reduce_scatter, all_to_all, scatter and
-// gather (n-1)/n; broadcast, reduce, sendrecv 1 (nccl-tests, doc/PERFORMANCE.md).
+// busbw = algbw * bus_factor: all_reduce 2(n-1)/n; all_gather, reduce_scatter, all_to_all, scatter
+// and gather (n-1)/n; broadcast, reduce, sendrecv 1 (nccl-tests, doc/PERFORMANCE.md).
 [[nodiscard]] double bus_factor(CollectiveOp op, std::uint32_t ranks);
 
 [[nodiscard]] std::string_view to_string(CollectiveOp op);  // "all_reduce"

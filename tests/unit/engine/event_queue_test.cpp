@@ -1,3 +1,5 @@
+#include "flyover/engine/event_queue.hpp"
+
 #include <algorithm>
 #include <random>
 #include <tuple>
@@ -5,14 +7,14 @@
 
 #include <catch2/catch.hpp>
 
-#include "flyover/engine/event_queue.hpp"
-
 using namespace flyover;
 using namespace flyover::literals;
 
 namespace {
 
-Time at(std::int64_t ps) { return Time{Duration{ps}}; }
+Time at(std::int64_t ps) {
+  return Time{Duration{ps}};
+}
 
 std::vector<std::uint64_t> drain(EventQueue& queue) {
   std::vector<std::uint64_t> payloads;
@@ -88,8 +90,9 @@ TEST_CASE("random schedules, cancellations and pops agree with a sorted list", "
   for (int step = 0; step < 3000; ++step) {
     const auto choice = random() % 10;
     if (choice < 5 || pending.empty()) {
-      const Time when = queue.now() + Duration{static_cast<std::int64_t>(
-                                          random() % static_cast<std::uint64_t>(span))};
+      const Time when =
+          queue.now() +
+          Duration{static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(span))};
       const auto phase = static_cast<Phase>(random() % 3);
       pending.push_back({when, phase, next, queue.schedule(when, phase, 0, next)});
       ++next;

@@ -1,5 +1,5 @@
-// The incremental solver against the same rounds written down plainly, on random systems; and the property that
-// defines fairness, which needs no second solver.
+// The incremental solver against the same rounds written down plainly, on random systems; and the
+// property that defines fairness, which needs no second solver.
 
 #include <algorithm>
 #include <cmath>
@@ -101,7 +101,9 @@ System random_system(std::mt19937_64& random, bool unit_weights = false) {
   const std::size_t streams = 1 + number(24);
   for (std::size_t s = 0; s < streams; ++s) {
     System::Stream stream{{},
-                          number(12) == 0 ? 0 : round ? 1000 : real(1, 1e4),
+                          number(12) == 0 ? 0
+                          : round         ? 1000
+                                          : real(1, 1e4),
                           number(4) == 0 ? real(5, 1e3) : unlimited,
                           number(4) == 0 ? 3.0 : 1.0,
                           Duration{static_cast<std::int64_t>(number(4)) * 1'000'000'000'000}};
@@ -110,7 +112,8 @@ System random_system(std::mt19937_64& random, bool unit_weights = false) {
     std::ranges::shuffle(order, random);
     const std::size_t used = 1 + number(std::min<std::uint64_t>(resources, 5));
     for (std::size_t i = 0; i < used; ++i) {
-      stream.loads.push_back({ResourceId(order[i]), unit_weights || number(2) == 0 ? 1.0 : real(0.01, 10)});
+      stream.loads.push_back(
+          {ResourceId(order[i]), unit_weights || number(2) == 0 ? 1.0 : real(0.01, 10)});
     }
     system.streams.push_back(std::move(stream));
   }
@@ -129,8 +132,7 @@ void load(Machine& machine, const System& system) {
 
 }  // namespace
 
-TEST_CASE("after every solve the rates are those of a solve from scratch",
-          "[engine][property]") {
+TEST_CASE("after every solve the rates are those of a solve from scratch", "[engine][property]") {
   std::mt19937_64 random(GENERATE(range(0U, 20U)));
   for (int round = 0; round < 250; ++round) {
     const System system = random_system(random);

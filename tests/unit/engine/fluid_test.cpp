@@ -8,7 +8,9 @@ using flyover::test::Machine;
 
 namespace {
 
-Time at(Duration d) { return Time{d}; }
+Time at(Duration d) {
+  return Time{d};
+}
 
 }  // namespace
 
@@ -22,7 +24,8 @@ TEST_CASE("a stream alone takes work over rate, rounded up", "[engine]") {
   CHECK(m.fluid.use(link).peak == Approx(1).epsilon(1e-12));
 }
 
-TEST_CASE("two flows on one link take half each, and the rest speeds up when one ends", "[engine]") {
+TEST_CASE("two flows on one link take half each, and the rest speeds up when one ends",
+          "[engine]") {
   Machine m;
   const ResourceId link = m.fluid.add_resource(1e9);
   m.start({{link, 1}}, 1e9);

@@ -3,13 +3,13 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
 #include <valijson/schema.hpp>
 #include <valijson/schema_parser.hpp>
 #include <valijson/validator.hpp>
-
-#include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 
 #include "flyover/base/error.hpp"
 #include "flyover/io/topology_reader.hpp"

@@ -1,6 +1,6 @@
-#include <catch2/catch.hpp>
-
 #include "flyover/report/summary.hpp"
+
+#include <catch2/catch.hpp>
 
 using namespace flyover;
 using namespace flyover::literals;
@@ -40,7 +40,7 @@ Result sample() {
 
 TEST_CASE("the summary tells the whole story on its own", "[report]") {
   CHECK_THAT(summary(sample(), 0), Catch::StartsWith(
-      R"(2.000 ms for 24 operations on 8 ranks
+                                       R"(2.000 ms for 24 operations on 8 ranks
 compute takes 60.0 % of the run
 
 part              time   share

@@ -1,13 +1,14 @@
-#include <catch2/catch.hpp>
-
 #include "flyover/report/table.hpp"
+
+#include <catch2/catch.hpp>
 
 using namespace flyover;
 
 namespace {
 
 TextTable sizes() {
-  return {{{"size"}, {"what", true}, {"time"}}, {{"8", "ring", "10.5 us"}, {"1024", "tree", "9 µs"}}};
+  return {{{"size"}, {"what", true}, {"time"}},
+          {{"8", "ring", "10.5 us"}, {"1024", "tree", "9 µs"}}};
 }
 
 }  // namespace

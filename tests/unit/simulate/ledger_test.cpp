@@ -1,6 +1,6 @@
-#include <catch2/catch.hpp>
-
 #include "simulate/ledger.hpp"
+
+#include <catch2/catch.hpp>
 
 using namespace flyover;
 using namespace flyover::literals;
@@ -8,7 +8,9 @@ using Activity = Ledger::Activity;
 
 namespace {
 
-Time at(Duration d) { return Time{d}; }
+Time at(Duration d) {
+  return Time{d};
+}
 
 }  // namespace
 

@@ -1,8 +1,9 @@
+#include "simulate/program.hpp"
+
 #include <catch2/catch.hpp>
 
 #include "flyover/base/error.hpp"
 #include "simulate/messages.hpp"
-#include "simulate/program.hpp"
 
 using namespace flyover;
 using namespace flyover::literals;
@@ -68,11 +69,12 @@ TEST_CASE("members that disagree on a collective are told apart by name", "[simu
 }
 
 TEST_CASE("sends meet receives in order, and their sizes must agree", "[simulate]") {
-  Ready r({"w",
-           2,
-           {},
-           {{"p", {0}, {message("s", OpKind::Send, 1, 1_MiB), message("t", OpKind::Send, 1, 2_MiB)}},
-            {"q", {1}, {message("u", OpKind::Recv, 0, 1_MiB), message("v", OpKind::Recv, 0, 2_MiB)}}}});
+  Ready r(
+      {"w",
+       2,
+       {},
+       {{"p", {0}, {message("s", OpKind::Send, 1, 1_MiB), message("t", OpKind::Send, 1, 2_MiB)}},
+        {"q", {1}, {message("u", OpKind::Recv, 0, 1_MiB), message("v", OpKind::Recv, 0, 2_MiB)}}}});
   const Ranks ranks(r.workload, r.programs);
   const Messages messages = match_messages(r.workload, ranks);
   REQUIRE(messages.all.size() == 2);
