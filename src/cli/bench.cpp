@@ -169,6 +169,7 @@ class Bench final : public Command {
 
  private:
   [[nodiscard]] std::vector<Bytes> message_sizes() const {
+    if (op_ == CollectiveOp::Barrier) return {Bytes{0}};
     const std::int64_t first = read_size("-b", first_).count();
     const std::int64_t last = read_size("-e", last_).count();
     const std::int64_t step = step_.empty() ? 0 : read_size("-i", step_).count();

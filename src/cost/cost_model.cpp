@@ -54,6 +54,22 @@ struct Group {
   std::vector<std::string> refusals;  // "nvls: NCCL_NVLS_ENABLE=0"
 };
 
+// Ways that the channels lie on the group. Inside one domain all load the same links. Across, every
+// domain has as many ways in and out as the one with the fewest rails: with a whole multiple of
+// them none of its NICs carries more than the others.
+std::uint32_t rotations_of(const GroupFacts& facts, std::uint32_t channels) {
+  if (facts.domains == 1) return 1;
+  const std::uint32_t most = std::min(channels, facts.members);
+  return most < facts.rails ? most : most - most % facts.rails;
+}
+
+// The model of a library leaves nothing where there is no network; then this is the reason to give.
+void require_paths(const Router& router, std::span<const std::uint32_t> ranks) {
+  for (std::size_t i = 1; i < ranks.size(); ++i) {
+    static_cast<void>(router.route(ranks[i - 1], ranks[i]));
+  }
+}
+
 double root_sum(double a, double b, double power) {
   if (power == 1) return a + b;
   const double large = std::max(a, b);
@@ -230,8 +246,7 @@ std::unique_ptr<Group> CostModel::Impl::build(const CollectiveCall& call) {
   for (const AlgorithmId id : listed->second) {
     RuleQuery query{call.op, id, Protocol::Simple, facts.architecture, &facts.link, facts.domains};
     const std::uint32_t count = channels(facts, group->graphs, query);
-    // Inside one domain all rotations of a pattern load the same links.
-    const std::uint32_t rotations = facts.domains == 1 ? 1 : std::min(count, facts.members);
+    const std::uint32_t rotations = rotations_of(facts, count);
     if (std::string reason = refusal(call, facts, id, rotations); !reason.empty()) {
       group->refusals.push_back(fmt::format("{}: {}", to_string(id), reason));
       continue;
@@ -270,6 +285,7 @@ std::unique_ptr<Group> CostModel::Impl::build(const CollectiveCall& call) {
     }
     if (pattern) group->patterns.push_back(std::move(pattern));
   }
+  if (group->candidates.empty()) require_paths(router, call.ranks);
   return group;
 }
 

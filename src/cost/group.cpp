@@ -78,6 +78,20 @@ void plan_network(const Topology& topology, const Router& router, const NcclTuni
   }
 }
 
+std::uint32_t fewest_rails(const GroupShape& shape,
+                           const std::vector<std::vector<std::uint32_t>>& domains) {
+  std::uint32_t fewest = shape.ranks();
+  std::vector<std::uint32_t> rails;
+  for (const auto& members : domains) {
+    rails.clear();
+    for (const std::uint32_t member : members) rails.push_back(shape.rail[member]);
+    std::ranges::sort(rails);
+    const auto distinct = std::unique(rails.begin(), rails.end()) - rails.begin();
+    fewest = std::min(fewest, static_cast<std::uint32_t>(distinct));
+  }
+  return fewest;
+}
+
 }  // namespace
 
 GroupShape group_shape(const Topology& topology, const Router& router,
@@ -101,6 +115,7 @@ GroupFacts examine_group(const Topology& topology, const Router& router, const L
       domains, [](const auto& a, const auto& b) { return a.size() < b.size(); });
   facts.domains = static_cast<std::uint32_t>(domains.size());
   facts.members = static_cast<std::uint32_t>(fullest->size());
+  facts.rails = fewest_rails(facts.shape, domains);
   facts.architecture = topology.gpu_model(ranks.front()).architecture;
   facts.link = joining_class(topology, router, library, ranks, domains);
   facts.in_switch_reduction = std::ranges::all_of(domains, [&](const auto& members) {

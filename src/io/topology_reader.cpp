@@ -243,8 +243,14 @@ Topology read_topology(const Document& document) {
 TopologyInput load_topology_input(const std::string& argument, std::span<const Setting> settings) {
   Document document = topology_document(argument);
   for (const Setting& setting : settings) document.apply(setting);
-  return {
-      .topology = read_topology(document), .name = document.name(), .digest = document.digest()};
+  try {
+    return {
+        .topology = read_topology(document), .name = document.name(), .digest = document.digest()};
+  } catch (const InputError& error) {
+    if (looks_like_path(argument) || error.place().file != argument) throw;
+    // Nobody wrote the lines that stand for a preset.
+    throw InputError(Place{argument, 0, 0, error.place().pointer}, error.problem());
+  }
 }
 
 Topology load_topology(const std::string& argument, std::span<const Setting> settings) {

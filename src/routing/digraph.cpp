@@ -1,5 +1,6 @@
 #include "digraph.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace flyover::routing {
@@ -13,9 +14,12 @@ Digraph::Digraph(std::span<const Arc> arcs, std::vector<char> transit)
   for (std::uint32_t v = 0; v < size(); ++v) out_begin_[v + 1] += out_begin_[v];
   std::vector<std::uint32_t> next(out_begin_.begin(), out_begin_.end() - 1);
   for (const Arc& arc : arcs) out_[next[arc.from]++] = arc;
+  for (std::uint32_t v = 0; v < size(); ++v) {
+    std::stable_sort(out_.begin() + out_begin_[v], out_.begin() + out_begin_[v + 1],
+                     [](const Arc& a, const Arc& b) { return a.to < b.to; });
+  }
 
-  // Walking the sorted arcs meets the cables from one vertex to another close together; the last
-  // predecessor noted for each target tells the repeats.
+  // The last predecessor noted for each target tells parallel cables.
   std::vector<std::uint32_t> last(size(), none);
   for (const Arc& arc : out_) {
     if (last[arc.to] == arc.from) continue;
@@ -31,6 +35,15 @@ Digraph::Digraph(std::span<const Arc> arcs, std::vector<char> transit)
     last[arc.to] = arc.from;
     before_[next[arc.to]++] = arc.from;
   }
+}
+
+std::span<const Arc> Digraph::between(std::uint32_t v, std::uint32_t to) const {
+  const std::span<const Arc> arcs = out(v);
+  const auto first = std::lower_bound(arcs.begin(), arcs.end(), to,
+                                      [](const Arc& arc, std::uint32_t t) { return arc.to < t; });
+  const auto last = std::upper_bound(first, arcs.end(), to,
+                                     [](std::uint32_t t, const Arc& arc) { return t < arc.to; });
+  return {first, last};
 }
 
 }  // namespace flyover::routing

@@ -28,10 +28,12 @@ class Digraph {
 
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(transit_.size()); }
   [[nodiscard]] bool transit(std::uint32_t v) const { return transit_[v] != 0; }
-  // Links that leave v, in the order of the arcs.
+  // Links that leave v, by target; parallel ones in the order of the arcs.
   [[nodiscard]] std::span<const Arc> out(std::uint32_t v) const {
     return std::span(out_).subspan(out_begin_[v], out_begin_[v + 1] - out_begin_[v]);
   }
+  // Those of them that lead to `to`, found by bisection.
+  [[nodiscard]] std::span<const Arc> between(std::uint32_t v, std::uint32_t to) const;
   // The vertices with a link to v, each once however many cables there are.
   [[nodiscard]] std::span<const std::uint32_t> before(std::uint32_t v) const {
     return std::span(before_).subspan(before_begin_[v], before_begin_[v + 1] - before_begin_[v]);

@@ -28,6 +28,45 @@ LocalPath trace(const Digraph& graph, std::uint32_t from, std::uint32_t to, Path
   return path;
 }
 
+double width(std::span<const Arc> arcs) {
+  double sum = 0;
+  for (const Arc& arc : arcs) sum += arc.bandwidth;
+  return sum;
+}
+
+// Adds `share` of a path over parallel arcs; returns the longest latency.
+Duration append(LocalPath& path, std::span<const Arc> arcs, double share) {
+  Duration latency{};
+  for (const Arc& arc : arcs) {
+    path.hops.push_back({arc.link, share * arc.bandwidth / width(arcs)});
+    latency = std::max(latency, arc.latency);
+  }
+  return latency;
+}
+
+// As trace(), for the usual case of one switch between the two, without a look at everybody else on
+// it: a node may have a thousand GPUs. Over every switch in proportion to its narrower side.
+LocalPath across_switches(const Digraph& graph, std::uint32_t from, std::uint32_t to) {
+  LocalPath path{.kind = PathKind::ScaleUp};
+  if (!graph.between(from, to).empty()) return path;  // They are nearer than that.
+  const auto narrower = [&](std::uint32_t v) {
+    if (!graph.transit(v)) return 0.0;
+    return std::min(width(graph.between(from, v)), width(graph.between(v, to)));
+  };
+  double total = 0;
+  for (const std::uint32_t v : graph.before(to)) total += narrower(v);
+  if (total == 0) return path;
+  path.exists = true;
+  for (const std::uint32_t v : graph.before(to)) {
+    const double share = narrower(v) / total;
+    if (share == 0) continue;
+    const Duration up = append(path, graph.between(from, v), share);
+    const Duration down = append(path, graph.between(v, to), share);
+    path.latency = std::max(path.latency, up + down);
+  }
+  return path;
+}
+
 // All that makes two sites differ to the router, in a fixed order.
 auto traits(const Vertex& v, const Fabric& fabric, VertexId id) {
   const std::uint32_t port = fabric.port_of(id);
@@ -114,7 +153,7 @@ Interior::Interior(const Topology& topology, const Fabric& fabric, Site site,
 
   find_ports(topology, fabric, site, built_bus);
   find_switches(topology, site);
-  between_.resize(gpus_.size() * gpus_.size());
+  between_.resize(gpus_.size());
   to_nic_.resize(gpus_.size() * nics_.size());
   from_nic_.resize(gpus_.size() * nics_.size());
 }
@@ -178,39 +217,28 @@ void Interior::find_ports(const Topology& topology, const Fabric& fabric, Site s
 void Interior::find_switches(const Topology& topology, Site site) {
   const std::size_t n = gpus_.size();
   reduction_.resize(n);
-  const auto width = [this](std::uint32_t from, std::uint32_t to) {
-    double sum = 0;
-    for (const Arc& arc : scale_up_.out(from)) sum += arc.to == to ? arc.bandwidth : 0;
-    return sum;
-  };
-  const auto append = [this](LocalPath& path, std::uint32_t from, std::uint32_t to, double share) {
-    path.exists = true;
-    path.kind = PathKind::ScaleUp;
-    for (const Arc& arc : scale_up_.out(from)) {
-      if (arc.to != to) continue;
-      path.hops.push_back({arc.link, share * arc.bandwidth});
-      path.latency = std::max(path.latency, arc.latency);
-    }
-  };
   std::vector<std::size_t> members;
   for (std::size_t g = 0; g < n; ++g) {
     if (topology.vertices[site.vertex(gpus_[g])].up) members.push_back(g);
   }
-  std::vector<double> up(n), down(n);
   double total = 0;
   for (std::uint32_t s = 0; s < site.vertices && !members.empty(); ++s) {
     if (topology.vertices[site.vertex(s)].kind != VertexKind::NvSwitch) continue;
     double narrowest = std::numeric_limits<double>::infinity();
     for (const std::size_t g : members) {
-      up[g] = width(gpus_[g], s);
-      down[g] = width(s, gpus_[g]);
-      narrowest = std::min({narrowest, up[g], down[g]});
+      narrowest = std::min({narrowest, width(scale_up_.between(gpus_[g], s)),
+                            width(scale_up_.between(s, gpus_[g]))});
     }
     if (narrowest == 0) continue;
     total += narrowest;
+    const auto add = [narrowest](LocalPath& path, std::span<const Arc> arcs) {
+      path.exists = true;
+      path.kind = PathKind::ScaleUp;
+      path.latency = std::max(path.latency, append(path, arcs, narrowest));
+    };
     for (const std::size_t g : members) {
-      append(reduction_[g].up, gpus_[g], s, narrowest / up[g]);
-      append(reduction_[g].down, s, gpus_[g], narrowest / down[g]);
+      add(reduction_[g].up, scale_up_.between(gpus_[g], s));
+      add(reduction_[g].down, scale_up_.between(s, gpus_[g]));
     }
   }
   for (Reduction& paths : reduction_) {
@@ -220,6 +248,7 @@ void Interior::find_switches(const Topology& topology, Site site) {
 }
 
 LocalPath Interior::find_between(std::uint32_t from, std::uint32_t to) const {
+  if (LocalPath path = across_switches(scale_up_, from, to); path.exists) return path;
   if (LocalPath path = trace(scale_up_, from, to, PathKind::ScaleUp); path.exists) return path;
   if (LocalPath path = trace(bus_, from, to, PathKind::Pcie); path.exists) return path;
   LocalPath path = trace(mesh_, from, to, PathKind::ScaleUp);
@@ -228,9 +257,9 @@ LocalPath Interior::find_between(std::uint32_t from, std::uint32_t to) const {
 }
 
 const LocalPath& Interior::between(std::uint32_t from_gpu, std::uint32_t to_gpu) {
-  std::optional<LocalPath>& path = between_[from_gpu * gpus_.size() + to_gpu];
-  if (!path) path = find_between(gpus_[from_gpu], gpus_[to_gpu]);
-  return *path;
+  const auto [path, fresh] = between_[from_gpu].try_emplace(to_gpu);
+  if (fresh) path->second = find_between(gpus_[from_gpu], gpus_[to_gpu]);
+  return path->second;
 }
 
 const LocalPath& Interior::to_port(std::uint32_t gpu, std::uint32_t port) {

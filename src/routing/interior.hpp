@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -91,7 +92,9 @@ class Interior {
   std::vector<PortUse> uses_;
   std::vector<std::pair<std::uint32_t, std::vector<std::uint32_t>>> rails_;  // Ascending.
   std::vector<Reduction> reduction_;
-  Cache between_, to_nic_, from_nic_;
+  // By source, then target: a ring over a thousand GPUs needs a thousand paths, not a million.
+  std::vector<std::unordered_map<std::uint32_t, LocalPath>> between_;
+  Cache to_nic_, from_nic_;
 };
 
 // Sites that may share an Interior have equal fingerprints, and are alike.
