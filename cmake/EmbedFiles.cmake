@@ -1,6 +1,6 @@
 # flyover_embed(TARGET BASE FILES...) compiles text files into the target, readable at run time through
-# flyover/io/embedded.hpp under their paths below BASE. The source is generated again when a file
-# changes.
+# flyover/io/embedded.hpp under their paths below BASE, or below its parent folder for files elsewhere.
+# The source is generated again when a file changes.
 #
 # The same file is the generator, run at build time:
 #   cmake -DOUTPUT=out.cpp -DBASE=dir "-DFILES=dir/a.json|dir/b.json" -P EmbedFiles.cmake
@@ -31,6 +31,7 @@ string(APPEND code "namespace {\n\nconstexpr std::array files{\n")
 string(REPLACE "|" ";" files "${FILES}")
 foreach(file IN LISTS files)
   file(RELATIVE_PATH name ${BASE} ${file})
+  string(REGEX REPLACE "^[.][.]/" "" name ${name})
   file(READ ${file} text)
   string(LENGTH "${text}" length)
   string(APPEND code "    EmbeddedFile{\"${name}\",\n")

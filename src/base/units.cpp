@@ -19,6 +19,14 @@ Duration from_seconds(double seconds) {
   return Duration{static_cast<std::int64_t>(ps)};
 }
 
+Time time_after(Time start, Duration span) {
+  require(span >= Duration{}, "time_after: a span that is not negative");
+  if (span > Time::max() - start) {
+    throw InputError("the run is longer than simulated time can hold (106 days)");
+  }
+  return start + span;
+}
+
 Duration transfer_time(Bytes size, Bandwidth rate) {
   require(rate.per_second() > 0, "transfer_time: a rate above zero");
   return from_seconds(static_cast<double>(size.count()) / rate.per_second());

@@ -30,5 +30,6 @@ std::unique_ptr<Command> make_compare();
 std::unique_ptr<Command> make_list();
 std::unique_ptr<Command> make_run();
 std::unique_ptr<Command> make_topo();
+std::unique_ptr<Command> make_validate();
 
 }  // namespace flyover::cli

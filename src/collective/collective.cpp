@@ -1,9 +1,12 @@
 #include "flyover/collective/collective.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
+#include <iterator>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "flyover/base/error.hpp"
 
@@ -36,6 +39,33 @@ std::vector<std::vector<std::uint32_t>> by_domain(const GroupShape& shape) {
     domains[entry->second].push_back(rank);
   }
   return domains;
+}
+
+std::vector<std::vector<std::uint32_t>> entry_rails(const GroupShape& shape) {
+  std::vector<std::vector<std::uint32_t>> rails = by_domain(shape);
+  std::vector<std::uint32_t> common;
+  std::size_t fewest = shape.ranks();
+  for (std::vector<std::uint32_t>& own : rails) {
+    for (std::uint32_t& member : own) member = shape.rail[member];
+    std::ranges::sort(own);
+    own.erase(std::unique(own.begin(), own.end()), own.end());
+    fewest = std::min(fewest, own.size());
+    if (&own == &rails.front()) {
+      common = own;
+      continue;
+    }
+    std::vector<std::uint32_t> both;
+    std::ranges::set_intersection(common, own, std::back_inserter(both));
+    common = std::move(both);
+  }
+  for (std::vector<std::uint32_t>& own : rails) {
+    if (common.empty()) {
+      own.resize(fewest);
+    } else {
+      own = common;
+    }
+  }
+  return rails;
 }
 
 std::string_view to_string(AlgorithmId algorithm) {

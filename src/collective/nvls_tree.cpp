@@ -11,17 +11,26 @@ namespace {
 
 constexpr std::uint32_t trees = 2;
 
-// The data is cut into shares, as many as the largest domain has members. In every domain a head
-// stands for each share: it gets the domain's sum from the switch, takes part in the tree between
-// the domains, and has the switch multicast the result. A domain of one needs no switch.
+// The data is cut into shares, as many as the largest domain has members, or fewer, so that they
+// spread evenly over the rails. In every domain a head stands for each share: it gets the domain's
+// sum from the switch, takes part in the tree between the domains, and has the switch multicast the
+// result. A domain of one needs no switch.
 class Plan {
  public:
-  explicit Plan(const CollectiveShape& shape) : shape_(shape), placement_(shape.group) {
+  explicit Plan(const CollectiveShape& shape)
+      : shape_(shape),
+        placement_(shape.group),
+        shares_(placement_.even_channels()),
+        headed_(shape.group.ranks()) {
+    heads_.reserve(std::size_t{domains()} * shares_);
     for (std::uint32_t domain = 0; domain < domains(); ++domain) {
       const std::uint32_t size = size_of(domain);
-      shares_ = std::max(shares_, size);
       relay_.push_back(size > 1 ? shape.group.ranks() + relays() : none);
       if (size > 1) relay_domain_.push_back(shape.group.domain[placement_.members(domain)[0]]);
+      for (std::uint32_t share = 0; share < shares_; ++share) {
+        heads_.push_back(placement_.entry(domain, share));
+        ++headed_[heads_.back()];
+      }
     }
     for (std::uint32_t tree = 0; tree < trees; ++tree) {
       trees_.push_back(double_binary_tree(domains(), tree));
@@ -37,8 +46,10 @@ class Plan {
   }
   [[nodiscard]] std::uint32_t shares() const { return shares_; }
   [[nodiscard]] std::uint32_t head(std::uint32_t domain, std::uint32_t share) const {
-    return members(domain)[share % size_of(domain)];
+    return heads_[std::size_t{domain} * shares_ + share];
   }
+  // The number of shares that a rank heads.
+  [[nodiscard]] std::uint32_t headed(std::uint32_t rank) const { return headed_[rank]; }
   [[nodiscard]] bool has_relay(std::uint32_t domain) const { return relay_[domain] != none; }
   [[nodiscard]] std::uint32_t relay(std::uint32_t domain) const { return relay_[domain]; }
   [[nodiscard]] std::uint32_t relays() const {
@@ -55,7 +66,9 @@ class Plan {
   const CollectiveShape& shape_;
   Placement placement_;
   std::uint32_t shares_ = 0;
-  std::vector<std::uint32_t> relay_;  // Per domain, or none.
+  std::vector<std::uint32_t> heads_;   // Per domain and share.
+  std::vector<std::uint32_t> headed_;  // Per rank.
+  std::vector<std::uint32_t> relay_;   // Per domain, or none.
   std::vector<std::uint32_t> relay_domain_;
   std::vector<DomainTree> trees_;
 };
@@ -236,12 +249,12 @@ Summary nvls_tree_summary(const CollectiveShape& shape) {
   for (std::uint32_t channel = 0; channel < plan.channels(); ++channel) {
     const DomainTree& tree = plan.tree(channel);
     for (std::uint32_t domain = 0; domain < plan.domains(); ++domain) {
-      const std::uint32_t size = plan.size_of(domain);
-      for (std::uint32_t i = 0; plan.has_relay(domain) && i < size; ++i) {
-        const std::uint32_t rank = plan.members(domain)[i];
-        const std::uint32_t headed = shares / size + (i < shares % size ? 1 : 0);
-        writer.add(channel, rank, plan.relay(domain), shares + headed);
-        writer.add(channel, plan.relay(domain), rank, headed + shares);
+      if (plan.has_relay(domain)) {
+        for (const std::uint32_t rank : plan.members(domain)) {
+          const std::uint32_t headed = plan.headed(rank);
+          writer.add(channel, rank, plan.relay(domain), shares + headed);
+          writer.add(channel, plan.relay(domain), rank, headed + shares);
+        }
       }
       const std::uint32_t parent = tree.parent[domain];
       for (std::uint32_t share = 0; parent != none && share < shares; ++share) {

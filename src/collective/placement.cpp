@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
-#include "flyover/base/error.hpp"
-
 namespace flyover {
 
 Placement::Placement(const GroupShape& shape)
     : shape_(shape),
       members_(by_domain(shape)),
+      entry_rails_(entry_rails(shape)),
       domain_of_(shape.ranks()) {
   for (std::uint32_t domain = 0; domain < domains(); ++domain) {
     for (const std::uint32_t rank : members_[domain]) domain_of_[rank] = domain;
@@ -24,25 +23,24 @@ std::span<const std::uint32_t> Placement::on_rail(std::uint32_t domain, std::uin
           std::ranges::upper_bound(members, rail, {}, rail_of)};
 }
 
+const std::uint32_t& Placement::entry(std::uint32_t domain, std::uint32_t channel) const {
+  const std::vector<std::uint32_t>& rails = entry_rails_[domain];
+  const auto sharing = on_rail(domain, rails[channel % rails.size()]);
+  return sharing[channel / rails.size() % sharing.size()];
+}
+
+std::uint32_t Placement::even_channels() const {
+  std::size_t most = 0;
+  for (const auto& members : members_) most = std::max(most, members.size());
+  return static_cast<std::uint32_t>(most - most % entry_rails_.front().size());
+}
+
 void Placement::append_from_entry(std::uint32_t domain, std::uint32_t channel,
                                   std::vector<std::uint32_t>& out) const {
   const std::vector<std::uint32_t>& members = members_[domain];
-  const auto starts_rail = [&](std::size_t i) {
-    return i == 0 || shape_.rail[members[i]] != shape_.rail[members[i - 1]];
-  };
-  std::uint32_t rails = 0;
-  for (std::size_t i = 0; i < members.size(); ++i) rails += starts_rail(i) ? 1 : 0;
-  require(rails > 0, "a domain of one member or more");
-
-  std::size_t first = 0;
-  for (std::uint32_t seen = 0;; ++first) {
-    if (starts_rail(first) && seen++ == channel % rails) break;
-  }
-  const std::size_t sharing = on_rail(domain, shape_.rail[members[first]]).size();
-  const auto entry = members.begin() + static_cast<std::ptrdiff_t>(first) +
-                     static_cast<std::ptrdiff_t>(channel / rails % sharing);
-  out.insert(out.end(), entry, members.end());
-  out.insert(out.end(), members.begin(), entry);
+  const auto first = members.begin() + (&entry(domain, channel) - members.data());
+  out.insert(out.end(), first, members.end());
+  out.insert(out.end(), members.begin(), first);
 }
 
 std::vector<std::uint32_t> Placement::ring(std::uint32_t channel) const {

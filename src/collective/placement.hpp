@@ -29,8 +29,13 @@ class Placement {
   [[nodiscard]] std::span<const std::uint32_t> on_rail(std::uint32_t domain,
                                                        std::uint32_t rail) const;
 
-  // The members of a domain from the one where `channel` enters: channel c enters on the domain's
-  // c-th rail, counted round and round; channels that meet on a rail take its members in turn.
+  // Where `channel` enters a domain: on the rails of entry_rails, counted round and round; channels
+  // that meet on a rail take its members in turn. Refers into members(domain).
+  [[nodiscard]] const std::uint32_t& entry(std::uint32_t domain, std::uint32_t channel) const;
+  // Channels that can enter without one rail carrying more of them than another: as many as a
+  // domain may have members, rounded down to a multiple of its rails.
+  [[nodiscard]] std::uint32_t even_channels() const;
+  // The members of a domain from the one where `channel` enters.
   void append_from_entry(std::uint32_t domain, std::uint32_t channel,
                          std::vector<std::uint32_t>& out) const;
   // All ranks, one domain after the other, each from its entry.
@@ -39,6 +44,7 @@ class Placement {
  private:
   const GroupShape& shape_;
   std::vector<std::vector<std::uint32_t>> members_;
+  std::vector<std::vector<std::uint32_t>> entry_rails_;
   std::vector<std::uint32_t> domain_of_;
 };
 

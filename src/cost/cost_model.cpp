@@ -54,9 +54,8 @@ struct Group {
   std::vector<std::string> refusals;  // "nvls: NCCL_NVLS_ENABLE=0"
 };
 
-// Ways that the channels lie on the group. Inside one domain all load the same links. Across, every
-// domain has as many ways in and out as the one with the fewest rails: with a whole multiple of
-// them none of its NICs carries more than the others.
+// Ways that the channels lie on the group. Inside one domain all load the same links. Across, with
+// a whole multiple of the rails on which they enter domains, no NIC carries more than the others.
 std::uint32_t rotations_of(const GroupFacts& facts, std::uint32_t channels) {
   if (facts.domains == 1) return 1;
   const std::uint32_t most = std::min(channels, facts.members);
@@ -244,7 +243,8 @@ std::unique_ptr<Group> CostModel::Impl::build(const CollectiveCall& call) {
   const double bus = bus_factor(call.op, static_cast<std::uint32_t>(call.ranks.size()));
 
   for (const AlgorithmId id : listed->second) {
-    RuleQuery query{call.op, id, Protocol::Simple, facts.architecture, &facts.link, facts.domains};
+    RuleQuery query{call.op,       id,           Protocol::Simple, facts.architecture, &facts.link,
+                    facts.domains, facts.members};
     const std::uint32_t count = channels(facts, group->graphs, query);
     const std::uint32_t rotations = rotations_of(facts, count);
     if (std::string reason = refusal(call, facts, id, rotations); !reason.empty()) {
@@ -385,7 +385,7 @@ Choice CostModel::choose(const CollectiveCall& call) const {
   std::vector<std::string> refusals;
   for (Candidate& candidate : group.candidates) {
     const RuleQuery query{call.op,     candidate.algorithm, candidate.protocol, facts.architecture,
-                          &facts.link, facts.domains};
+                          &facts.link, facts.domains,       facts.members};
     double dtype_rate = 1;
     if (!call.dtype.empty()) {
       const auto rule = std::ranges::find_if(library.dtypes, [&](const DtypeRule& dtype) {

@@ -17,11 +17,12 @@ bool scale_up(const Link& link) {
 LinkClass joining_class(const Topology& topology, const Router& router, const Library& library,
                         std::span<const std::uint32_t> ranks,
                         const std::vector<std::vector<std::uint32_t>>& domains) {
-  const LinkClass own = scale_up_class(topology.gpu_model(ranks.front()));
+  LinkClass own = scale_up_class(topology.gpu_model(ranks.front()));
   if (own == pcie_class()) return own;
   for (const auto& members : domains) {
     if (library.mesh_rings) {
       std::vector<std::uint32_t> member_ranks;
+      member_ranks.reserve(members.size());
       for (const std::uint32_t member : members) member_ranks.push_back(ranks[member]);
       if (!direct_pairs(topology, member_ranks).empty()) continue;
     }
@@ -78,20 +79,6 @@ void plan_network(const Topology& topology, const Router& router, const NcclTuni
   }
 }
 
-std::uint32_t fewest_rails(const GroupShape& shape,
-                           const std::vector<std::vector<std::uint32_t>>& domains) {
-  std::uint32_t fewest = shape.ranks();
-  std::vector<std::uint32_t> rails;
-  for (const auto& members : domains) {
-    rails.clear();
-    for (const std::uint32_t member : members) rails.push_back(shape.rail[member]);
-    std::ranges::sort(rails);
-    const auto distinct = std::unique(rails.begin(), rails.end()) - rails.begin();
-    fewest = std::min(fewest, static_cast<std::uint32_t>(distinct));
-  }
-  return fewest;
-}
-
 }  // namespace
 
 GroupShape group_shape(const Topology& topology, const Router& router,
@@ -115,7 +102,7 @@ GroupFacts examine_group(const Topology& topology, const Router& router, const L
       domains, [](const auto& a, const auto& b) { return a.size() < b.size(); });
   facts.domains = static_cast<std::uint32_t>(domains.size());
   facts.members = static_cast<std::uint32_t>(fullest->size());
-  facts.rails = fewest_rails(facts.shape, domains);
+  facts.rails = static_cast<std::uint32_t>(entry_rails(facts.shape).front().size());
   facts.architecture = topology.gpu_model(ranks.front()).architecture;
   facts.link = joining_class(topology, router, library, ranks, domains);
   facts.in_switch_reduction = std::ranges::all_of(domains, [&](const auto& members) {

@@ -17,7 +17,7 @@ struct GroupFacts {
   GroupShape shape;
   std::uint32_t domains = 1;
   std::uint32_t members = 1;  // Of the fullest domain.
-  std::uint32_t rails = 1;    // On which the members of a domain sit, where they are fewest.
+  std::uint32_t rails = 1;    // On which channels enter a domain: entry_rails.
   bool in_switch_reduction = false;
   std::string architecture;  // Of the first member.
   LinkClass link;            // What joins members inside domains: the slowest family in use.

@@ -39,6 +39,7 @@ bool covers(const Scope& scope, const RuleQuery& query) {
   if (!any_or_holds(scope.algorithms, query.algorithm)) return false;
   if (!any_or_holds(scope.protocols, query.protocol)) return false;
   if (query.domains < scope.min_domains || query.domains > scope.max_domains) return false;
+  if (query.members < scope.min_members) return false;
   if (!scope.architectures.empty() &&
       std::ranges::find(scope.architectures, query.architecture) == scope.architectures.end()) {
     return false;

@@ -19,6 +19,7 @@ class MeshSpreader {
                const GroupShape& group) {
     for (const auto& positions : by_domain(group)) {
       std::vector<std::uint32_t> members;
+      members.reserve(positions.size());
       for (const std::uint32_t position : positions) members.push_back(ranks[position]);
       std::vector<DirectPair> pairs = direct_pairs(topology, members);
       if (!pairs.empty()) {

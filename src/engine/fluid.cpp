@@ -241,8 +241,8 @@ void FluidSystem::apply() {
       s.rate = s.next_rate;
       ++s.version;
       if (s.rate > 0) {
-        queue_.schedule(now + from_seconds(s.left / s.rate), Phase::Finish, end_kind_, index(id),
-                        s.version);
+        queue_.schedule(time_after(now, from_seconds(s.left / s.rate)), Phase::Finish, end_kind_,
+                        index(id), s.version);
       }
     }
     for (const Load& load : s.loads) {

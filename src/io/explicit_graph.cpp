@@ -344,7 +344,7 @@ class GraphReader {
         item["bandwidth"].fail("expected no more than \"nominal\"");
       }
       if (item.has("latency")) {
-        link.latency = item["latency"].duration();
+        link.latency = read_link_latency(item["latency"]);
       } else {
         ++without_latency;
       }

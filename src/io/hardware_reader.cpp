@@ -67,8 +67,9 @@ std::string preset_of(const Field& field, PresetKind kind, const Presets& preset
 }
 
 void read_scale_up(const Field& field, NodeSpec& node) {
-  field.allow_only({"wiring", "lane_bandwidth", "bandwidth", "links_per_switch", "switches",
-                    "lanes", "links", "latency", "in_switch_reduction"});
+  field.allow_only({"wiring", "lane_bandwidth", "bandwidth", "bandwidth_bidirectional",
+                    "links_per_switch", "switches", "lanes", "links", "latency",
+                    "in_switch_reduction"});
   constexpr std::pair<std::string_view, ScaleUp> wirings[] = {{"switched", ScaleUp::Switched},
                                                               {"mesh", ScaleUp::Mesh},
                                                               {"pairs", ScaleUp::Pairs},
@@ -97,17 +98,25 @@ void read_scale_up(const Field& field, NodeSpec& node) {
       node.scale_up_links.push_back(item);
     }
   }
-  read_if(field, "latency", node.scale_up_latency, [](const Field& f) { return f.duration(); });
+  read_if(field, "latency", node.scale_up_latency, read_link_latency);
   read_if(field, "in_switch_reduction", node.in_switch_reduction,
           [](const Field& f) { return f.boolean(); });
+  // Vendors quote the sum of both directions.
+  const bool both_ways = field.has("bandwidth_bidirectional");
+  if (both_ways && field.has("bandwidth")) {
+    field["bandwidth"].fail("give either bandwidth (one direction) or bandwidth_bidirectional");
+  }
+  const std::string_view total = both_ways ? "bandwidth_bidirectional" : "bandwidth";
   if (field.has("lane_bandwidth")) {
-    if (field.has("bandwidth")) {
-      field["bandwidth"].fail("give either lane_bandwidth or bandwidth (all lanes of one GPU)");
+    if (field.has(total)) {
+      field[total].fail(
+          fmt::format("give either lane_bandwidth or {} (all lanes of one GPU)", total));
     }
     node.lane_bandwidth = read_bandwidth(field["lane_bandwidth"], Carrier::Lane);
   }
-  if (!field.has("bandwidth")) return;
-  const Bandwidth all = read_bandwidth(field["bandwidth"], Carrier::ScaleUpOfGpu);
+  if (!field.has(total)) return;
+  const Bandwidth all =
+      read_bandwidth(field[total], Carrier::ScaleUpOfGpu) * (both_ways ? 0.5 : 1.0);
   std::uint32_t lanes = 0;
   if (node.scale_up == ScaleUp::Switched) {
     lanes = std::accumulate(node.links_per_switch.begin(), node.links_per_switch.end(), 0U);
@@ -117,7 +126,7 @@ void read_scale_up(const Field& field, NodeSpec& node) {
     lanes = node.mesh_lanes;
   }
   if (lanes == 0) {
-    field["bandwidth"].fail(
+    field[total].fail(
         "cannot be divided over lanes with this wiring: give the lanes, or lane_bandwidth");
   }
   node.lane_bandwidth = all * (1.0 / lanes);
@@ -133,7 +142,7 @@ void read_pcie(const Field& field, NodeSpec& node) {
   read_if(field, "bandwidth", node.pcie_bandwidth, bus);
   read_if(field, "gpu_bandwidth", node.gpu_pcie_bandwidth, bus);
   read_if(field, "socket_bandwidth", node.cpu_bandwidth, bus);
-  read_if(field, "latency", node.pcie_latency, [](const Field& f) { return f.duration(); });
+  read_if(field, "latency", node.pcie_latency, read_link_latency);
 }
 
 void read_nics(const Field& field, NodeSpec& node) {
@@ -167,6 +176,17 @@ void read_nics(const Field& field, NodeSpec& node) {
 }
 
 }  // namespace
+
+Duration read_link_latency(const Field& field) {
+  // Paths add latencies up. Light goes around the earth seven times in a second.
+  constexpr Duration limit = std::chrono::seconds(1);
+  const Duration latency = field.duration();
+  if (latency > limit) {
+    field.fail(fmt::format("expected at most {} for one link, got \"{}\"", to_string(limit),
+                           field.text()));
+  }
+  return latency;
+}
 
 Bandwidth read_bandwidth(const Field& field, Carrier carrier) {
   const Bandwidth value = field.bandwidth();
@@ -298,7 +318,7 @@ FabricSpec read_fabric_members(const Field& field, const Presets& presets, Fabri
     link.allow_only({"bandwidth", "latency"});
     read_if(link, "bandwidth", base.link_bandwidth,
             [](const Field& f) { return read_bandwidth(f, Carrier::FabricCable); });
-    read_if(link, "latency", base.link_latency, [](const Field& f) { return f.duration(); });
+    read_if(link, "latency", base.link_latency, read_link_latency);
   }
   const auto ratio = [](const Field& f) { return f.positive_number(); };
   read_if(field, "oversubscription", base.oversubscription, ratio);

@@ -22,6 +22,7 @@ namespace flyover::io {
 
 // What one cable or bus can carry; more is bits written as bytes, or the sum of many.
 enum class Carrier { Nic, Lane, ScaleUpOfGpu, FabricCable, Bus, Memory };
+[[nodiscard]] Duration read_link_latency(const Field& field);
 [[nodiscard]] Bandwidth read_bandwidth(const Field& field, Carrier carrier);
 
 [[nodiscard]] std::vector<std::string> read_notes(const Field& field);

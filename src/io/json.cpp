@@ -150,6 +150,9 @@ class Reader final : public nlohmann::json_sax<json> {
       place = array != nullptr ? &array->emplace_back()
                                : &std::get<JsonObject>(open_.back()->value).back().value;
     }
+    if (++values_ > max_json_values) {
+      fail(offset, fmt::format("more than {} values", max_json_values));
+    }
     place->value = std::move(value);
     place->offset = last_ = offset;
     last_end_ = read_ - 1;
@@ -239,6 +242,7 @@ class Reader final : public nlohmann::json_sax<json> {
     return fmt::format("the byte 0x{:02X}", byte);
   }
 
+  std::size_t values_ = 0;
   std::string_view text_;
   std::size_t read_ = 0;
   Json root_;

@@ -40,6 +40,8 @@ struct JsonMember {
 
 // Deeper nesting is refused: no input needs it, and reading it must not exhaust the stack.
 constexpr std::size_t max_json_depth = 200;
+// So are more values: a gibibyte of them would take twenty of memory.
+constexpr std::size_t max_json_values = std::size_t{1} << 25U;
 
 // Where and why a text is not JSON.
 struct JsonError {

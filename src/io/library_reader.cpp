@@ -79,7 +79,7 @@ Scope read_scope(const Field& rule) {
   if (!rule.has("where")) return scope;
   const Field where = rule["where"];
   where.allow_only({"operations", "algorithms", "protocols", "architectures", "links",
-                    "min_domains", "max_domains"});
+                    "min_domains", "max_domains", "min_members"});
   scope.operations = read_list(where, "operations", read_operation);
   scope.algorithms = read_list(where, "algorithms", read_algorithm);
   scope.protocols = read_list(where, "protocols", read_protocol);
@@ -87,6 +87,7 @@ Scope read_scope(const Field& rule) {
   scope.links = read_list(where, "links", read_text);
   if (where.has("min_domains")) scope.min_domains = where["min_domains"].count();
   if (where.has("max_domains")) scope.max_domains = where["max_domains"].count();
+  if (where.has("min_members")) scope.min_members = where["min_members"].count();
   if (scope.min_domains > scope.max_domains) {
     where.fail(fmt::format("no group spans at least {} and at most {} domains", scope.min_domains,
                            scope.max_domains));

@@ -190,7 +190,7 @@ void read_overrides(const Field& list, Topology& topology) {
       change.bandwidth = read_bandwidth(item["bandwidth"], Carrier::Bus);
     }
     if (item.has("factor")) change.factor = item["factor"].positive_number();
-    if (item.has("latency")) change.latency = item["latency"].duration();
+    if (item.has("latency")) change.latency = read_link_latency(item["latency"]);
     try {
       apply_override(topology, change);
     } catch (const InputError& error) {

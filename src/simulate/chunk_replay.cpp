@@ -93,7 +93,7 @@ ChunkReplay replay_chunks(const Topology& topology, const Router& router, const 
   const Edges edges(router, schedule, ranks);
   Successors successors(schedule);
   const auto start = [&](std::uint32_t t) {
-    queue.schedule(queue.now() + edges.of(t).latency, Phase::Start, BytesFlow, t);
+    queue.schedule(time_after(queue.now(), edges.of(t).latency), Phase::Start, BytesFlow, t);
   };
   for (std::uint32_t t = 0; t < schedule.transfers.size(); ++t) {
     if (successors.waits[t] == 0) start(t);

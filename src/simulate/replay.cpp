@@ -194,7 +194,7 @@ class Run {
     state_.ops[instance] = OpState::Running;
     ledger_.begin(rank, Ledger::Activity::Compute, 0, queue_.now());
     if (op.kind == OpKind::Delay || op.duration > Duration{}) {
-      queue_.schedule(queue_.now() + op.duration, Phase::Finish, DelayEnds, instance);
+      queue_.schedule(time_after(queue_.now(), op.duration), Phase::Finish, DelayEnds, instance);
       return;
     }
     const GpuModel& gpu = topology_.gpu_model(rank);
@@ -300,7 +300,7 @@ class Run {
     const Duration startup = plan == nullptr ? Duration{} : plan->choice.plan.startup;
     const Duration scaled =
         latency_scale_ == 1 ? startup : from_seconds(to_seconds(startup) / latency_scale_);
-    queue_.schedule(queue_.now() + scaled, Phase::Start, BytesFlow, who);
+    queue_.schedule(time_after(queue_.now(), scaled), Phase::Start, BytesFlow, who);
   }
 
   void begin_bytes(std::uint64_t who) {

@@ -305,16 +305,14 @@ std::vector<TierInfo> find_tiers(const Topology& topology) {
   }
   std::vector<TierInfo> tiers;
   for (const auto& [kind, sum] : sums) {
-    // Two directions make a cable.
-    const std::uint64_t per_cable = 2ULL * (is_network(kind) ? topology.ports_per_cable : 1);
-    TierInfo tier;
-    tier.kind = kind;
-    tier.cables = (sum.links + per_cable - 1) / per_cable;
-    tier.down = (sum.down + per_cable - 1) / per_cable;
-    tier.per_cable_low = Bandwidth{sum.low * static_cast<double>(per_cable / 2)};
-    tier.per_cable_high = Bandwidth{sum.high * static_cast<double>(per_cable / 2)};
-    tier.total = Bandwidth{sum.total / 2};
-    tiers.push_back(tier);
+    const std::uint32_t ports = is_network(kind) ? topology.ports_per_cable : 1;
+    const std::uint64_t per_cable = 2ULL * ports;  // Two directions make a cable.
+    tiers.push_back({.kind = kind,
+                     .cables = (sum.links + per_cable - 1) / per_cable,
+                     .down = (sum.down + per_cable - 1) / per_cable,
+                     .per_cable_low = Bandwidth{sum.low * ports},
+                     .per_cable_high = Bandwidth{sum.high * ports},
+                     .total = Bandwidth{sum.total / 2}});
   }
   return tiers;
 }

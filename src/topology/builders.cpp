@@ -20,7 +20,7 @@ void join_nothing(Topology&, const FabricSpec&, const NicPorts&) {}
 // One line per fabric: the readers, `flyover list fabrics` and the builder go by this table.
 struct Entry {
   FabricInfo info;
-  Join join;
+  Join join = nullptr;
 };
 
 constexpr std::array fabric_table{
@@ -113,9 +113,9 @@ void join_nodes(Topology& topology, const ClusterSpec& cluster,
     }
     if (spec.link_bandwidth == Bandwidth{}) refuse_fabric(spec, "its cables need a bandwidth");
   }
-  const auto entry = std::ranges::find_if(
+  const Entry& entry = *std::ranges::find_if(
       fabric_table, [&](const Entry& candidate) { return candidate.info.kind == spec.kind; });
-  entry->join(topology, spec, nics);
+  entry.join(topology, spec, nics);
 }
 
 }  // namespace

@@ -67,6 +67,38 @@ class Topologies(CliTest):
         self.assertRegex(result.stderr, r"node\d/gpu\d.*node\d/gpu\d")
 
 
+    def test_nodes_without_a_network_name_two_ends(self):
+        for op in ("all_reduce", "all_gather", "broadcast", "all_to_all", "barrier"):
+            result = self.flyover("bench", op, "-t", "dgx-h100:2", "--set", "fabric.type=none")
+            self.assertEqual((result.returncode, result.stdout), (1, ""))
+            self.assertRegex(result.stderr, r"^node0/gpu\d and node1/gpu\d cannot talk: ")
+
+    def test_presets_have_no_lines(self):
+        self.fails(2, 'tpu-v4:2: fabric "rail-optimized": node type "tpu-v4" has no NICs to join it by',
+                   "topo", "tpu-v4:2")
+
+    def test_a_graph_in_pieces_names_two_ends(self):
+        self.write("t.json", '{"gpu": "H100-SXM", "vertices": [{"name": "a", "kind": "gpu"},'
+                             ' {"name": "b", "kind": "gpu"}], "edges": []}')
+        result = self.flyover("topo", "t.json")
+        self.assertEqual((result.returncode, result.stderr), (1, "t.json: no path joins a and b\n"))
+
+    def test_latencies_that_would_overflow(self):
+        self.refuses('{"node": {"preset": "dgx-h100"}, "nodes": 2,\n'
+                     ' "overrides": [{"select": "link[kind=host-leaf]", "latency": "9000000 s"}]}',
+                     't.json:2:62: /overrides/0/latency: expected at most 1 s for one link, got "9000000 s"')
+
+    def test_both_directions_are_asked_for_by_name(self):
+        node = '{"node": {"preset": "dgx-h100", "scale_up": {%s}}}'
+        self.refuses(node % '"bandwidth": "450 GB/s", "bandwidth_bidirectional": "900 GB/s"',
+                     "t.json:1:59: /node/scale_up/bandwidth: "
+                     "give either bandwidth (one direction) or bandwidth_bidirectional")
+        self.write("t.json", node % '"bandwidth": "450 GB/s"')
+        one_way = self.succeeds("topo", "t.json")
+        self.write("t.json", node % '"bandwidth_bidirectional": "900 GB/s"')
+        self.assertEqual(self.succeeds("topo", "t.json"), one_way)
+
+
 class Files(CliTest):
     def test_missing_files_and_folders(self):
         (self.folder / "folder").mkdir()
@@ -86,6 +118,11 @@ class Files(CliTest):
             file.truncate((1 << 30) + 1)
         result = self.flyover("topo", "huge.json")
         self.assertEqual((result.returncode, result.stdout), (2, ""))
+
+    def test_too_many_values_end_before_memory_does(self):
+        with open(self.folder / "many.json", "w", encoding="ascii") as file:
+            file.write("[" + "1," * (1 << 25))
+        self.fails(2, f"many.json:1:{1 << 26}: more than 33554432 values", "topo", "many.json")
 
     def test_stdin(self):
         self.fails(2, '<stdin>:1:1: expected a value, got "hello"', "run", "-t", "dgx-h100", "-w", "-", stdin="hello")
@@ -118,6 +155,18 @@ class Workloads(CliTest):
         self.refuses(call % "-1 B", place + f'expected a size of zero or more {size}, got "-1 B"')
         self.refuses(call % "9999999999 GiB",
                      place + f'expected a size {size}, got "9999999999 GiB": it is more than 2^63 - 1 bytes')
+
+    def test_times_beyond_the_clock(self):
+        self.refuses('{"collectives": [{"op": "all_reduce", "bytes": "9223372036854775807 B"}]}',
+                     "1.14e+08 s is longer than simulated time can hold (106 days)")
+        ops = '{"ranks": 8, "programs": [{"ranks": "0-7", "ops": [%s]}]}'
+        self.refuses(ops % '{"op": "compute", "flops": "1e300 FLOP"}',
+                     "1.26e+285 s is longer than simulated time can hold (106 days)")
+        self.refuses(ops % '{"op": "delay", "duration": "9300000 s"}',
+                     'w.json:1:80: /programs/0/ops/0/duration: expected a duration such as "1.2 us" or "3 ms", '
+                     'got "9300000 s": it is longer than simulated time can hold (106 days)')
+        delay = '{"op": "delay", "duration": "9000000 s"}'
+        self.refuses(ops % f"{delay}, {delay}", "the run is longer than simulated time can hold (106 days)")
 
     def test_ids_and_cycles(self):
         ops = '{"ranks": 8, "programs": [{"ranks": "0-7", "ops": [%s, %s]}]}'

@@ -25,6 +25,11 @@ class Bench(CliTest):
         self.assertEqual(len(sizes()), 32)  # 8 bytes to 16 GiB.
         self.assertEqual(sizes("-b", "1 MB", "-e", "1 MB"), [1_000_000])
 
+    def test_a_barrier_has_no_size(self):
+        rows = self.rows("barrier", "-t", "dgx-h100:2")
+        self.assertEqual([(row["bytes"], row["busbw_GBps"], row["bottleneck"]) for row in rows], [(0, 0, "latency")])
+        self.assertGreater(rows[0]["time_us"], 1)
+
     def test_counts_are_elements_of_one_part(self):
         row = self.table("all_reduce_perf", "-t", "dgx-h100", "-b", "1M", "-e", "1M")[0]
         self.assertEqual(row[:5], ["1048576", "262144", "float", "sum", "-1"])

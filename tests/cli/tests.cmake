@@ -1,7 +1,7 @@
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 
 # One ctest per file; each holds the tests of one question.
-foreach(name usage output bad_input bench topo run compare list documents)
+foreach(name usage output bad_input bench topo run compare validate list documents)
   add_test(NAME "cli: ${name}"
     COMMAND Python3::Interpreter -m unittest -q ${name}_test
     WORKING_DIRECTORY ${CMAKE_CURRENT_LIST_DIR})
@@ -9,3 +9,7 @@ foreach(name usage output bad_input bench topo run compare list documents)
     TIMEOUT 300
     ENVIRONMENT "FLYOVER=$<TARGET_FILE:flyover_cli>;PYTHONDONTWRITEBYTECODE=1")
 endforeach()
+
+add_test(NAME "docs: the page of validation errors is up to date"
+  COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/validation_table.py --check
+          $<TARGET_FILE:flyover_cli>)

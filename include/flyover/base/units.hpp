@@ -93,6 +93,9 @@ class Flops {
   return static_cast<double>(d.count()) / 1e6;
 }
 
+// `start` + `span`. Throws InputError when the answer does not fit. Requires span >= 0.
+[[nodiscard]] Time time_after(Time start, Duration span);
+
 // The time `size` takes at a constant `rate`, rounded up. Requires rate > 0; throws as
 // from_seconds.
 [[nodiscard]] Duration transfer_time(Bytes size, Bandwidth rate);

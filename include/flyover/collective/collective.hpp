@@ -35,6 +35,11 @@ struct GroupShape {
 // Ranks by domain: domains in order of their first rank, ranks in group order.
 [[nodiscard]] std::vector<std::vector<std::uint32_t>> by_domain(const GroupShape& shape);
 
+// The rails on which channels enter each domain, equally many everywhere, so that no NIC carries
+// more than the others: those that all domains have; without any, each domain's lowest, as many as
+// the one with the fewest has. Domains in the order of by_domain, rails ascending.
+[[nodiscard]] std::vector<std::vector<std::uint32_t>> entry_rails(const GroupShape& shape);
+
 [[nodiscard]] std::string_view to_string(AlgorithmId algorithm);  // "ring", "nvls-tree"
 // Also NCCL's spellings: "Ring", "NVLSTree"; case is ignored.
 [[nodiscard]] std::optional<AlgorithmId> algorithm_id(std::string_view name);

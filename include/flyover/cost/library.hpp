@@ -50,6 +50,7 @@ struct Scope {
   std::vector<std::string> links;
   std::uint32_t min_domains = 1;  // Scale-up domains that the group spans.
   std::uint32_t max_domains = std::numeric_limits<std::uint32_t>::max();
+  std::uint32_t min_members = 1;  // Of the fullest domain.
 };
 
 // One class of links: a generation and the family it belongs to.
@@ -71,6 +72,7 @@ struct RuleQuery {
   std::string_view architecture;
   const LinkClass* link = nullptr;
   std::uint32_t domains = 1;
+  std::uint32_t members = 1;
 };
 [[nodiscard]] bool covers(const Scope& scope, const RuleQuery& query);
 

@@ -65,16 +65,15 @@ class EventQueue {
   static constexpr unsigned phase_shift = 56;
   static constexpr std::size_t buckets = 64;
 
+  // The highest bit in which the two times differ. Requires that they do.
   [[nodiscard]] static std::size_t bucket_of(std::uint64_t time, std::uint64_t last);
   void refill();
   bool take(Event& event);
 
   Time now_{};
   std::uint64_t next_sequence_ = 0;
-  std::size_t size_ = 0;  // With those cancelled that still sit in buckets.
-  // due_: events of the present, ascending by order up to due_sorted_, then a heap of late
-  // arrivals.
-  std::vector<Event> due_;
+  std::size_t size_ = 0;    // With those cancelled that still sit in buckets.
+  std::vector<Event> due_;  // The events of the present, ascending by order.
   std::size_t due_next_ = 0;
   std::vector<Event> late_;  // A std heap by order: scheduled for now_ after due_ was filled.
   std::array<std::vector<Event>, buckets> bucket_;

@@ -1,7 +1,7 @@
 #pragma once
 
-// The files of configs/, compiled into the library, so that an installed program needs no data
-// folder.
+// The files of configs/ and validation/, compiled into the library, so that an installed program
+// needs no data folder.
 
 #include <span>
 #include <string_view>
@@ -9,7 +9,7 @@
 namespace flyover::io {
 
 struct EmbeddedFile {
-  std::string_view path;  // Below configs/: "hardware/gpus.json".
+  std::string_view path;  // Below configs/: "hardware/gpus.json"; "validation/ID.json".
   std::string_view text;
 };
 

@@ -133,7 +133,7 @@ void join_rail_optimized(Topology& topology, const FabricSpec& spec, const NicPo
   for (const NicPort& nic : nics) {
     const std::uint32_t u = nic.node / unit;
     const std::uint32_t place = filled[std::size_t{u} * rails + nic.rail]++;
-    plan.leaves[std::size_t{u} * plan.leaves_per_unit + nic.rail * leaves_per_rail +
+    plan.leaves[std::size_t{u} * plan.leaves_per_unit + std::size_t{nic.rail} * leaves_per_rail +
                 place / per_leaf]
         .nics.push_back(nic);
   }

@@ -13,6 +13,20 @@ TEST_CASE("ranks are sorted by domain in order of first appearance", "[collectiv
   CHECK(by_domain({}).empty());
 }
 
+TEST_CASE("channels enter on the rails that all domains have", "[collective]") {
+  using Rails = std::vector<std::vector<std::uint32_t>>;
+  const auto rails = [](std::vector<std::uint32_t> domain, std::vector<std::uint32_t> rail) {
+    return entry_rails({.domain = std::move(domain), .rail = std::move(rail)});
+  };
+  CHECK(rails({0, 0, 0, 1, 1, 1}, {0, 1, 2, 2, 1, 0}) == Rails{{0, 1, 2}, {0, 1, 2}});
+  CHECK(rails({0, 0, 0, 1, 1}, {0, 1, 2, 1, 2}) == Rails{{1, 2}, {1, 2}});
+  // GPUs that share a NIC, and one that uses its neighbour's: its own is down.
+  CHECK(rails({0, 0, 0, 0, 1, 1, 1, 1}, {0, 0, 1, 1, 0, 0, 0, 1}) == Rails{{0, 1}, {0, 1}});
+  CHECK(rails({0, 0, 0, 1, 1, 1}, {0, 1, 2, 0, 0, 2}) == Rails{{0, 2}, {0, 2}});
+  // Nothing in common: as many of each as the domain with the fewest has.
+  CHECK(rails({0, 0, 0, 1, 1}, {0, 1, 2, 3, 4}) == Rails{{0, 1}, {3, 4}});
+}
+
 TEST_CASE("algorithm names are read back, in NCCL's spelling too", "[collective]") {
   for (const Algorithm& algorithm : algorithms()) {
     CHECK(algorithm_id(to_string(algorithm.id)) == algorithm.id);

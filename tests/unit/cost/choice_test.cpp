@@ -133,6 +133,35 @@ TEST_CASE("channels are NCCL's unless the settings bound them", "[cost][choice]"
   CHECK(channels({{"NCCL_MAX_CTAS", "8"}}, 1_GiB) == 8);
 }
 
+TEST_CASE("few channels move little, whatever the algorithm", "[cost][choice]") {
+  const std::string algorithm = GENERATE("Ring", "Tree", "NVLS");
+  CAPTURE(algorithm);
+  const auto busbw = [&](const char* most) {
+    return Bench(dgx_h100(), 1, "nccl", {{"NCCL_ALGO", algorithm}, {"NCCL_MAX_NCHANNELS", most}})
+        .busbw(CollectiveOp::AllReduce, 8_GiB);
+  };
+  CHECK(busbw("1") < 35);
+  CHECK_THAT(busbw("2") / busbw("1"), WithinRel(2.0, 0.01));
+  CHECK(Bench(dgx_h100(), 1, "nccl", {{"NCCL_MAX_NCHANNELS", "1"}})
+            .busbw(CollectiveOp::AllToAll, 8_GiB) < 35);
+}
+
+TEST_CASE("the node with the fewest GPUs gives all of its NICs", "[cost][choice]") {
+  const std::uint32_t second = GENERATE(1U, 2U, 3U, 4U, 5U, 6U, 7U, 8U);
+  const std::string algorithm = GENERATE("Ring", "NVLSTree");
+  CAPTURE(second, algorithm);
+  // NICs so slow that nothing else matters.
+  NodeSpec node = dgx_h100();
+  node.nic_bandwidth = 10_Gbps;
+  const Bench bench(node, 2, "nccl", {{"NCCL_ALGO", algorithm}});
+  const double algbw =
+      8.0 * (1 << 30) /
+      to_seconds(bench.choose(CollectiveOp::AllReduce, 8_GiB, 8 + second).plan.alone);
+  const double n = 8 + second;
+  const double bytes_out = algorithm == "Ring" ? 2 * (n - 1) / n : 1;  // Of the smaller node.
+  CHECK_THAT(algbw * bytes_out, WithinRel(second * 1.25e9 * 0.95, 0.01));
+}
+
 TEST_CASE("a data type that the switches cannot reduce falls to the ring", "[cost][choice]") {
   const Bench bench(dgx_h100(), 2, "nccl");
   CollectiveCall call = bench.call(CollectiveOp::AllReduce, 16_GiB);

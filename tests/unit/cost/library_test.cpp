@@ -56,6 +56,16 @@ TEST_CASE("a scope covers what each of its lists holds", "[cost][library]") {
   }
 }
 
+TEST_CASE("a scope can ask for a number of members in a domain", "[cost][library]") {
+  Scope rack;
+  rack.min_members = 33;
+  RuleQuery query;
+  query.members = 32;
+  CHECK_FALSE(covers(rack, query));
+  query.members = 33;
+  CHECK(covers(rack, query));
+}
+
 TEST_CASE("an efficiency goes with the logarithm of the members between its points",
           "[cost][library]") {
   EfficiencyRule rule;

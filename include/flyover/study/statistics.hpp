@@ -1,0 +1,16 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+namespace flyover {
+
+// The value below which the share `q` of the values lies, linear between neighbours (as numpy's
+// default). Requires values and 0 <= q <= 1.
+[[nodiscard]] double quantile(std::vector<double> values, double q);
+
+// Spearman's rank correlation: Pearson's of the ranks, equal values sharing their mean rank. 0 when
+// either side is constant. Requires equal lengths of 2 or more.
+[[nodiscard]] double rank_correlation(std::span<const double> a, std::span<const double> b);
+
+}  // namespace flyover

@@ -1,0 +1,138 @@
+#pragma once
+
+// The model against measurements: what it predicts for every row of every record, and how far it is
+// off. docs/models/validation.md explains each figure.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "flyover/base/units.hpp"
+#include "flyover/collective/collective.hpp"
+#include "flyover/cost/protocol.hpp"
+#include "flyover/study/measured_cluster.hpp"
+#include "flyover/study/measurement.hpp"
+
+namespace flyover {
+
+// Sites differ by size, so errors are reported by class.
+struct SizeClass {
+  std::string_view name;  // "up to 32 KiB", "up to 1 MiB", "up to 32 MiB", "larger"
+  Bytes last;
+};
+[[nodiscard]] std::span<const SizeClass> size_classes();
+[[nodiscard]] std::size_t size_class(Bytes bytes);
+
+struct PredictedRow {
+  Bytes bytes;
+  std::optional<double> measured_us;
+  // False when there is no time, or only a bandwidth with too few digits (5 % or more lie between
+  // two of them).
+  bool counted = false;
+  double predicted_us = 0;
+  double low_us = 0;  // The range in which 80 % of such measurements lie.
+  double high_us = 0;
+  AlgorithmId algorithm = AlgorithmId::Ring;
+  Protocol protocol = Protocol::Simple;
+  std::uint32_t channels = 0;
+  std::string bottleneck;
+};
+
+struct Peak {
+  double measured_GBps = 0;   // NOLINT(readability-identifier-naming): largest bus bandwidth of a
+  double predicted_GBps = 0;  // NOLINT(readability-identifier-naming)  row that is counted.
+};
+
+struct ValidatedSet {
+  std::string id;
+  std::string site;
+  Health health = Health::Unknown;
+  std::string collective;  // As the record names it where we do not know the word.
+  std::uint32_t gpus = 0;
+  std::string gpu;
+  std::string generation;  // "nvlink4", or "nvlink4 + ndr" across domains.
+  std::string library;
+  std::vector<PredictedRow> rows;
+  std::vector<std::string> assumptions;
+  std::optional<std::string> skipped;  // The reason, when there are no rows.
+  // The reason why errors do not count: "degraded", "health is not known", other kernels, ...
+  std::optional<std::string> apart;
+  std::optional<Peak> peak;  // When a counted row has 128 MiB or more.
+};
+
+struct ErrorSummary {
+  std::size_t rows = 0;
+  double median = 0;        // Of |predicted / measured - 1|.
+  double percentile90 = 0;  // Of the same.
+  double signed_median = 0;
+};
+[[nodiscard]] ErrorSummary summarise_errors(const std::vector<double>& relative_errors);
+
+struct PeakSummary {
+  std::size_t sets = 0;
+  double median = 0;
+  double within_5_percent = 0;             // Share of the sets.
+  std::optional<double> rank_correlation;  // Of peaks across systems; needs 3 sets.
+};
+
+// Quantiles of measured / predicted.
+struct Range {
+  double low = 1;
+  double high = 1;
+  std::size_t rows = 0;
+};
+// By link generation, algorithm and size class; "" stands for any.
+class ResidualRanges {
+ public:
+  ResidualRanges() = default;
+  // From rows that count.
+  explicit ResidualRanges(std::span<const ValidatedSet> sets);
+  // The class of the row, or wider ones until there are 20 rows.
+  [[nodiscard]] Range range(const std::string& generation, AlgorithmId algorithm,
+                            std::size_t size_class) const;
+
+ private:
+  std::map<std::tuple<std::string, std::string, std::size_t>, Range> ranges_;
+};
+
+struct ValidationSummary {
+  std::size_t sets = 0;
+  std::size_t counted = 0;
+  std::size_t apart = 0;
+  std::size_t skipped = 0;
+  std::size_t rows = 0;
+  std::size_t uncounted_rows = 0;  // Of counted sets, for want of digits.
+  ErrorSummary overall;
+  std::vector<ErrorSummary> by_size;                               // As size_classes().
+  std::map<std::string, std::vector<ErrorSummary>> by_collective;  // By size class each.
+  PeakSummary peaks;
+  std::map<std::string, PeakSummary> peaks_by_collective;
+};
+
+struct Validation {
+  std::vector<ValidatedSet> sets;  // In the order of the records, every one.
+  ValidationSummary summary;
+};
+
+// Predicts every record. Nothing that a record says is an error: what cannot be predicted is
+// skipped.
+[[nodiscard]] std::vector<ValidatedSet> predict(std::span<const Measurement> records,
+                                                const HardwareCatalogue& catalogue);
+void apply_ranges(std::vector<ValidatedSet>& sets, const ResidualRanges& ranges);
+[[nodiscard]] ValidationSummary summarise_validation(std::span<const ValidatedSet> sets);
+
+// Relative errors of the rows that count; of all sizes, or of one class.
+[[nodiscard]] std::vector<double> counted_errors(const ValidatedSet& set,
+                                                 std::optional<std::size_t> size_class = {});
+// Of a set, also one that stands apart.
+[[nodiscard]] std::vector<double> all_errors(const ValidatedSet& set,
+                                             std::optional<std::size_t> size_class = {});
+
+}  // namespace flyover

@@ -1,0 +1,7 @@
+if("io" IN_LIST FLYOVER_MODULES)
+  flyover_test(study
+    ${CMAKE_CURRENT_LIST_DIR}/measured_cluster_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/measurement_reader_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/statistics_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/validate_test.cpp)
+endif()
