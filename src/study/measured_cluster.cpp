@@ -172,6 +172,8 @@ FabricSpec fabric_of(const Measurement& measurement, const NodeSpec& node, std::
   fabric.kind = FabricKind::RailOptimized;
   fabric.link_bandwidth = {};  // As the NICs have it.
   fabric.nodes_per_unit = std::min(32U, domains);
+  // No source tells its switches: they have the ports that 32 nodes and a rail of every NIC need.
+  fabric.radix = std::max({fabric.radix, 64U, 2 * node.nics});
   return fabric;
 }
 

@@ -164,6 +164,10 @@ ValidatedSet predict_set(const Measurement& record, const HardwareCatalogue& cat
     return set;
   }
   set.collective = to_string(*op);
+  if (record.gpus < 2) {
+    set.skipped = "a single GPU has nothing to send";
+    return set;
+  }
   try {
     const MeasuredCluster measured = measured_cluster(record, catalogue);
     set.assumptions = measured.assumptions;

@@ -56,12 +56,17 @@ TEST_CASE("GPUs go to the nodes that hold them", "[study]") {
   CHECK(cluster.ranks.size() == per_node);
   CHECK(cluster.not_comparable.empty());
   CHECK(cluster.cluster.fabric.kind == FabricKind::None);
-  // It can be timed, too.
-  const Measurement measurement = record(gpu, per_node, 1);
-  const auto sets = predict(std::span(&measurement, 1), catalogue());
-  CHECK(sets.front().skipped.value_or("") == "");
-  REQUIRE(!sets.front().rows.empty());
-  CHECK(sets.front().rows.front().predicted_us >= 0);
+  // Two and sixty-four of them can be timed, too, over whatever network.
+  for (const char* fabric : {"", "InfiniBand", "RoCE", "EFA"}) {
+    const Measurement two = over(record(gpu, per_node, 2), fabric);
+    const Measurement many = over(record(gpu, per_node, 64), fabric, "", 400_Gbps);
+    for (const ValidatedSet& set : predict(std::vector{two, many}, catalogue())) {
+      CAPTURE(fabric, set.gpus);
+      CHECK(set.skipped.value_or("") == "");
+      REQUIRE(!set.rows.empty());
+      CHECK(set.rows.front().predicted_us > 0);
+    }
+  }
 }
 
 TEST_CASE("bridges and PCIe are told from the fabric's words", "[study]") {

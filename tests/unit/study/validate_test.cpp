@@ -71,12 +71,13 @@ TEST_CASE("a bare peak is compared at 16 GiB", "[study]") {
 }
 
 TEST_CASE("sets that are not healthy, of other kernels or of unknown GPUs stand apart", "[study]") {
-  std::vector<Measurement> records(6, record("H100", 8, 1));
+  std::vector<Measurement> records(7, record("H100", 8, 1));
   records[1].health = Health::Degraded;
   records[2].health = Health::Unknown;
   records[3].library = "MSCCL++";
   records[4].system.gpu = "MetaX C500";
   records[5].collective = "nccl_primitive";
+  records[6].gpus = 1;
   const auto sets = predicted(records);
   CHECK(!sets[0].apart);
   CHECK(sets[1].apart == "degraded");
@@ -85,12 +86,13 @@ TEST_CASE("sets that are not healthy, of other kernels or of unknown GPUs stand 
   CHECK(sets[4].skipped == "there are no hardware facts of the GPU \"MetaX C500\"");
   CHECK(sets[5].skipped == "\"nccl_primitive\" is not a collective that is modelled");
   CHECK(sets[5].rows.empty());
+  CHECK(sets[6].skipped == "a single GPU has nothing to send");
 
   const ValidationSummary summary = summarise_validation(sets);
-  CHECK(summary.sets == 6);
+  CHECK(summary.sets == 7);
   CHECK(summary.counted == 1);
   CHECK(summary.apart == 3);
-  CHECK(summary.skipped == 2);
+  CHECK(summary.skipped == 3);
   CHECK(summary.rows == 1);
 }
 
