@@ -8,7 +8,7 @@
 
 namespace {
 
-enum ExitStatus { done = 0, cannot_finish = 1, bad_input = 2, our_bug = 70 };
+enum ExitStatus { Done = 0, CannotFinish = 1, BadInput = 2, OurBug = 70 };
 
 ExitStatus fail(ExitStatus status, const char* before, const char* message) {
   std::fprintf(stderr, "%s%s\n", before, message);
@@ -22,14 +22,14 @@ int main(int argc, char** argv) {
   try {
     cli::run_command_line(argc, argv);
     cli::finish_standard_output();
-    return done;
+    return Done;
   } catch (const InputError& error) {
-    return fail(bad_input, "", error.what());
+    return fail(BadInput, "", error.what());
   } catch (const SimulationError& error) {
-    return fail(cannot_finish, "", error.what());
+    return fail(CannotFinish, "", error.what());
   } catch (const std::bad_alloc&) {
-    return fail(cannot_finish, "flyover: ", "the simulation needs more memory than there is");
+    return fail(CannotFinish, "flyover: ", "the simulation needs more memory than there is");
   } catch (const std::exception& error) {
-    return fail(our_bug, "flyover: this is a bug, please report it: ", error.what());
+    return fail(OurBug, "flyover: this is a bug, please report it: ", error.what());
   }
 }

@@ -272,7 +272,7 @@ class GraphReader {
     }
   }
 
-  VertexId vertex(const Field& field) const {
+  [[nodiscard]] VertexId vertex(const Field& field) const {
     const std::string name = field.text();
     const auto found = ids_.find(name);
     if (found != ids_.end()) return found->second;

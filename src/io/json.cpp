@@ -235,7 +235,7 @@ class Reader final : public nlohmann::json_sax<json> {
       const auto* end = std::ranges::find_if_not(text_.substr(start + 1, 3), is_continuation);
       shown = text_.substr(start, static_cast<std::size_t>(end - &text_[start]));
     }
-    const std::string quoted =
+    std::string quoted =
         json(shown).dump(-1, ' ', /*ensure_ascii=*/false, json::error_handler_t::replace);
     const auto byte = static_cast<unsigned char>(shown[0]);
     if (std::iscntrl(byte) == 0 && quoted.find("\uFFFD") == std::string::npos) return quoted;

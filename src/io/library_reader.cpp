@@ -329,7 +329,7 @@ void read_defaults(const Field& field, LibrarySettings& settings) {
   for (const std::string& name : field.keys()) {
     if (name == "comment") continue;
     const Field value = field[name];
-    value.parsed([&](const std::string& text) {
+    (void)value.parsed([&](const std::string& text) {
       set_variable(settings, name, text);
       return 0;
     });

@@ -55,7 +55,8 @@ std::vector<ResourceClassStats> ClusterResources::statistics(Duration time) cons
     stats.amount += use.amount;
     stats.peak_utilisation = std::max(stats.peak_utilisation, use.peak);
     const double share = use.amount / fluid_.capacity(r);
-    if (share > most[c]) {
+    // Of equals the first, though rounding may part them.
+    if (share > most[c] * (1 + 1e-9)) {
       most[c] = share;
       busiest[c] = r;
     }

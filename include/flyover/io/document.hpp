@@ -99,7 +99,7 @@ class Field {
   [[noreturn]] void fail(std::string_view problem) const;
   // Runs a parser that throws InputError without a place, adding this field's place.
   template <class Parse>
-  auto parsed(Parse parse) const {
+  auto parsed(Parse parse) const {  // NOLINT(modernize-use-nodiscard): it may return nothing
     try {
       return parse(text());
     } catch (const InputError& error) {

@@ -15,7 +15,7 @@
 namespace flyover {
 
 struct TierInfo {
-  LinkKind kind;
+  LinkKind kind{};
   // Pairs of opposite links, lanes not counted apart; fabric links by Topology::ports_per_cable.
   std::uint64_t cables = 0;
   std::uint64_t down = 0;                   // Of those, out of service.
