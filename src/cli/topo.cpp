@@ -29,9 +29,14 @@ constexpr std::array vertex_kinds = {
 
 // "50 GB/s", to four digits.
 std::string rate(Bandwidth bandwidth) {
-  const double gigabytes = bandwidth.per_second() / 1e9;
-  return gigabytes >= 1000 ? fmt::format("{:.4g} TB/s", gigabytes / 1000)
-                           : fmt::format("{:.4g} GB/s", gigabytes);
+  double value = bandwidth.per_second() / 1e9;
+  const char* unit = "GB/s";
+  for (const char* larger : {"TB/s", "PB/s"}) {
+    if (value < 1000) break;
+    value /= 1000;
+    unit = larger;
+  }
+  return fmt::format("{:.4g} {}", value, unit);
 }
 
 std::string per_cable(const TierInfo& tier) {

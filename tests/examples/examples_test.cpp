@@ -8,16 +8,12 @@
 #include <vector>
 
 #include <catch2/catch.hpp>
-#include <valijson/adapters/nlohmann_json_adapter.hpp>
-#include <valijson/schema.hpp>
-#include <valijson/schema_parser.hpp>
-#include <valijson/utils/nlohmann_json_utils.hpp>
-#include <valijson/validator.hpp>
 
 #include "flyover/io/result_writer.hpp"
 #include "flyover/io/topology_reader.hpp"
 #include "flyover/topology/analysis.hpp"
 #include "support/cluster.hpp"
+#include "support/schema.hpp"
 
 using namespace flyover;
 namespace fs = std::filesystem;
@@ -33,26 +29,6 @@ std::vector<std::string> files_of(const std::string& folder) {
   }
   std::ranges::sort(names);
   return names;
-}
-
-std::string problems(const fs::path& file, const fs::path& schema_file) {
-  nlohmann::json document;
-  nlohmann::json schema_document;
-  REQUIRE(valijson::utils::loadDocument(file.string(), document));
-  REQUIRE(valijson::utils::loadDocument(schema_file.string(), schema_document));
-  valijson::Schema schema;
-  valijson::SchemaParser().populateSchema(valijson::adapters::NlohmannJsonAdapter(schema_document),
-                                          schema);
-  valijson::ValidationResults results;
-  valijson::Validator().validate(schema, valijson::adapters::NlohmannJsonAdapter(document),
-                                 &results);
-  std::string text;
-  valijson::ValidationResults::Error error;
-  while (results.popError(error)) {
-    for (const std::string& part : error.context) text += part;
-    text += ": " + error.description + '\n';
-  }
-  return text;
 }
 
 std::string topology_argument(const std::string& name) {
@@ -79,7 +55,7 @@ TEST_CASE("every shipped topology fits its schema, builds, and is connected", "[
   for (const std::string& name : files_of("topologies")) {
     CAPTURE(name);
     const fs::path file = root / "topologies" / (name + ".json");
-    CHECK(problems(file, root / "schemas/topology.schema.json") == "");
+    CHECK(test::Schema("topology.schema.json").problems(test::text_of(file)) == "");
     const Topology topology = io::load_topology(file.string());
     CHECK(topology.name == name);
     CHECK(analyse(topology).connected);
@@ -90,7 +66,7 @@ TEST_CASE("every shipped workload fits its schema and runs on its clusters", "[e
   for (const std::string& name : files_of("workloads")) {
     CAPTURE(name);
     const fs::path file = root / "workloads" / (name + ".json");
-    CHECK(problems(file, root / "schemas/workload.schema.json") == "");
+    CHECK(test::Schema("workload.schema.json").problems(test::text_of(file)) == "");
     REQUIRE(clusters_of.count(name) == 1);
     for (const std::string& cluster : clusters_of.at(name)) {
       CAPTURE(cluster);

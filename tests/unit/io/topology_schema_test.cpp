@@ -1,50 +1,17 @@
 // The schema that editors check a topology with, and the reader, are of one mind about structure.
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
-#include <valijson/adapters/nlohmann_json_adapter.hpp>
-#include <valijson/schema.hpp>
-#include <valijson/schema_parser.hpp>
-#include <valijson/validator.hpp>
 
 #include "flyover/base/error.hpp"
 #include "flyover/io/topology_reader.hpp"
 #include "flyover/io/topology_writer.hpp"
+#include "support/schema.hpp"
 
 namespace flyover::io {
 
 namespace {
-
-using nlohmann::json;
-
-std::string text_of(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-class Schema {
- public:
-  Schema()
-      : text_(json::parse(
-            text_of(std::filesystem::path(FLYOVER_SOURCE_DIR) / "schemas/topology.schema.json"))) {
-    valijson::SchemaParser(valijson::SchemaParser::kDraft7)
-        .populateSchema(valijson::adapters::NlohmannJsonAdapter(text_), schema_);
-  }
-
-  [[nodiscard]] bool accepts(const std::string& text) const {
-    const json parsed = json::parse(text, nullptr, true, /*ignore_comments=*/true);
-    valijson::Validator validator;
-    return validator.validate(schema_, valijson::adapters::NlohmannJsonAdapter(parsed), nullptr);
-  }
-
- private:
-  json text_;
-  valijson::Schema schema_;
-};
 
 bool reader_accepts(const std::string& text) {
   try {
@@ -59,7 +26,7 @@ bool reader_accepts(const std::string& text) {
 }  // namespace
 
 TEST_CASE("schema and reader accept the same good topologies", "[topology][schema]") {
-  const Schema schema;
+  const test::Schema schema("topology.schema.json");
   for (const std::string& text : {
            std::string(R"({"preset": "superpod-h100", "nodes": 31})"),
            std::string(
@@ -85,7 +52,7 @@ TEST_CASE("schema and reader accept the same good topologies", "[topology][schem
 }
 
 TEST_CASE("schema and reader refuse the same malformed topologies", "[topology][schema]") {
-  const Schema schema;
+  const test::Schema schema("topology.schema.json");
   for (const char* text : {
            R"({})",
            R"({"name": "nothing else"})",
@@ -111,13 +78,13 @@ TEST_CASE("schema and reader refuse the same malformed topologies", "[topology][
 }
 
 TEST_CASE("the shipped topologies satisfy schema and reader", "[topology][schema]") {
-  const Schema schema;
+  const test::Schema schema("topology.schema.json");
   const std::filesystem::path folder = std::filesystem::path(FLYOVER_SOURCE_DIR) / "topologies";
   if (!std::filesystem::exists(folder)) return;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".json") continue;
     CAPTURE(entry.path());
-    const std::string text = text_of(entry.path());
+    const std::string text = test::text_of(entry.path());
     CHECK(reader_accepts(text));
     CHECK(schema.accepts(text));
   }

@@ -1,49 +1,17 @@
 // The schema that editors check a workload with, and the reader, are of one mind about structure.
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
-#include <valijson/adapters/nlohmann_json_adapter.hpp>
-#include <valijson/schema.hpp>
-#include <valijson/schema_parser.hpp>
-#include <valijson/validator.hpp>
 
 #include "flyover/base/error.hpp"
 #include "flyover/io/document.hpp"
 #include "flyover/io/workload_reader.hpp"
+#include "support/schema.hpp"
 
 using namespace flyover;
-using nlohmann::json;
 
 namespace {
-
-std::string text_of(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-class Schema {
- public:
-  Schema()
-      : text_(json::parse(
-            text_of(std::filesystem::path(FLYOVER_SOURCE_DIR) / "schemas/workload.schema.json"))) {
-    valijson::SchemaParser(valijson::SchemaParser::kDraft7)
-        .populateSchema(valijson::adapters::NlohmannJsonAdapter(text_), schema_);
-  }
-
-  [[nodiscard]] bool accepts(const std::string& text) const {
-    const json parsed = json::parse(text, nullptr, true, /*ignore_comments=*/true);
-    valijson::Validator validator;
-    return validator.validate(schema_, valijson::adapters::NlohmannJsonAdapter(parsed), nullptr);
-  }
-
- private:
-  json text_;
-  valijson::Schema schema_;
-};
 
 bool reader_accepts(const std::string& text, std::uint32_t gpus) {
   try {
@@ -66,7 +34,7 @@ std::string with_collective(const std::string& collective) {
 }  // namespace
 
 TEST_CASE("schema and reader accept the same good workloads", "[workload][schema]") {
-  const Schema schema;
+  const test::Schema schema("workload.schema.json");
   for (
       const std::string& text : {
           with_collective(
@@ -97,7 +65,7 @@ TEST_CASE("schema and reader accept the same good workloads", "[workload][schema
 }
 
 TEST_CASE("schema and reader refuse the same malformed workloads", "[workload][schema]") {
-  const Schema schema;
+  const test::Schema schema("workload.schema.json");
   for (const std::string& text : {
            std::string("{}"),
            std::string("[]"),
@@ -145,19 +113,21 @@ TEST_CASE("schema and reader refuse the same malformed workloads", "[workload][s
 
 TEST_CASE("the schema knows the training form that this version cannot read",
           "[workload][schema]") {
-  CHECK(Schema().accepts(R"({"training": {"model": "llama3-70b", "global_batch": 1024}})"));
+  CHECK(test::Schema("workload.schema.json")
+            .accepts(R"({"training": {"model": "llama3-70b", "global_batch": 1024}})"));
 }
 
 TEST_CASE("the shipped workloads satisfy schema and reader", "[workload][schema]") {
-  const Schema schema;
+  const test::Schema schema("workload.schema.json");
   std::size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(
            std::filesystem::path(FLYOVER_SOURCE_DIR) / "workloads")) {
     if (entry.path().extension() != ".json") continue;
     CAPTURE(entry.path().string());
-    const std::string text = text_of(entry.path());
+    const std::string text = test::text_of(entry.path());
     CHECK(schema.accepts(text));
-    const json ranks = json::parse(text, nullptr, true, true).value("ranks", json(64));
+    const auto ranks =
+        nlohmann::json::parse(text, nullptr, true, true).value("ranks", nlohmann::json(64));
     CHECK(reader_accepts(text, ranks.is_number() ? ranks.get<std::uint32_t>() : 64));
     ++files;
   }
@@ -166,9 +136,9 @@ TEST_CASE("the shipped workloads satisfy schema and reader", "[workload][schema]
 
 TEST_CASE("the examples of docs/formats/workload.md satisfy schema and reader",
           "[workload][schema]") {
-  const Schema schema;
+  const test::Schema schema("workload.schema.json");
   const std::string page =
-      text_of(std::filesystem::path(FLYOVER_SOURCE_DIR) / "docs/formats/workload.md");
+      test::text_of(std::filesystem::path(FLYOVER_SOURCE_DIR) / "docs/formats/workload.md");
   std::size_t examples = 0;
   for (std::size_t at = page.find("```json\n"); at != std::string::npos;
        at = page.find("```json\n", at)) {
