@@ -28,7 +28,7 @@ FABRIC = [
 ]
 # Tags of the notes, likewise.
 NOTES = [
-    (r"-g 8|\bg [48]\b|[Oo]ne process|single[- ]process|8 GPUs in one process|threads in one", "one process drives all GPUs"),
+    (r"-g 8|\bg [48]\b|[Oo]ne process(?! per)|single[- ]process|8 GPUs in one process|threads in one", "one process drives all GPUs"),
     (r"CUDA graph", "CUDA graph"), (r"PEAK ONLY", "only a peak"), (r"READ BY EYE", "read from a plot"),
     (r"IN-PLACE busbw", "in place"), (r"[Bb]usbw only|busbw only", "only bus bandwidth"),
     (r"truncates sizes", "large sizes only"), (r"excerpt", "part of the table"),

@@ -83,7 +83,8 @@ ordered_json set_json(const ValidatedSet& set) {
                       {"gpu", set.gpu},
                       {"n_gpus", set.gpus},
                       {"links", set.generation},
-                      {"library", set.library}};
+                      {"library", set.library},
+                      {"stack", set.stack}};
   out["rows"] = ordered_json::array();
   for (const PredictedRow& row : set.rows) out["rows"].push_back(row_json(row));
   out["peak"] = nullptr;

@@ -35,6 +35,7 @@ struct Candidate {
   Protocol protocol{};
   const Pattern* pattern = nullptr;
   const LatencyRule* latency = nullptr;
+  double issue = 0;                 // Seconds that the host needs to start all GPUs of a process.
   std::uint32_t channels = 1;       // That the library opens.
   double wire_rate = unlimited;     // Bytes of the call per second that the slowest link allows.
   double cap = unlimited;           // That the kernels allow.
@@ -116,12 +117,16 @@ struct CostModel::Impl {
       : topology(t),
         router(r),
         library(l),
+        stack(stack_in_use(l)),
+        network(network_rule(l, t.fabric_preset)),
         links(classify_links(t)),
         scratch(t.links.size()) {}
 
   const Topology& topology;
   const Router& router;
   const Library& library;
+  const StackRule* stack;      // Null: launches cost nothing.
+  const NetworkRule* network;  // Null: as the latency rules have it.
   LinkClasses links;
   LoadMap scratch;
   std::map<GroupKey, std::unique_ptr<Group>> groups;
@@ -139,6 +144,15 @@ struct CostModel::Impl {
                       std::uint32_t channels) const;
   std::uint32_t channels(const GroupFacts& facts, const TunerGraphs& graphs,
                          const RuleQuery& query) const;
+  bool carries(Protocol protocol) const {
+    return network == nullptr || network->protocols.empty() ||
+           std::ranges::find(network->protocols, protocol) != network->protocols.end();
+  }
+  // Seconds that the host of a process with `gpus` GPUs, or as many as it can have, is busy per
+  // call.
+  double issue_time(std::uint32_t gpus) const {
+    return stack == nullptr ? 0 : to_seconds(stack->issue) * std::min(gpus, stack->most_gpus);
+  }
   void rate(Candidate& candidate, const RuleQuery& query, const GroupFacts& facts,
             double bus_per_byte) const;
   CollectivePlan plan(const Candidate& candidate, const CollectiveCall& call,
@@ -243,8 +257,8 @@ std::unique_ptr<Group> CostModel::Impl::build(const CollectiveCall& call) {
   const double bus = bus_factor(call.op, static_cast<std::uint32_t>(call.ranks.size()));
 
   for (const AlgorithmId id : listed->second) {
-    RuleQuery query{call.op,       id,           Protocol::Simple, facts.architecture, &facts.link,
-                    facts.domains, facts.members};
+    RuleQuery query{call.op,   id,          Protocol::Simple, facts.architecture,
+                    facts.gpu, &facts.link, facts.domains,    facts.members};
     const std::uint32_t count = channels(facts, group->graphs, query);
     const std::uint32_t rotations = rotations_of(facts, count);
     if (std::string reason = refusal(call, facts, id, rotations); !reason.empty()) {
@@ -259,6 +273,11 @@ std::unique_ptr<Group> CostModel::Impl::build(const CollectiveCall& call) {
       if (tuned(call.op) && !library.settings.allows(protocol)) {
         group->refusals.push_back(
             fmt::format("{} {}: NCCL_PROTO leaves it out", to_string(id), to_string(protocol)));
+        continue;
+      }
+      if (facts.domains > 1 && !carries(protocol)) {
+        group->refusals.push_back(fmt::format("{} {}: not over {}", to_string(id),
+                                              to_string(protocol), topology.fabric_preset));
         continue;
       }
       if (library.choice == ChoiceRule::NcclModel && tuned(call.op) &&
@@ -279,6 +298,7 @@ std::unique_ptr<Group> CostModel::Impl::build(const CollectiveCall& call) {
       candidate.protocol = protocol;
       candidate.pattern = pattern.get();
       candidate.latency = latency;
+      candidate.issue = issue_time(facts.members);
       candidate.channels = count;
       rate(candidate, query, facts, bus);
       group->candidates.push_back(std::move(candidate));
@@ -315,13 +335,19 @@ CollectivePlan CostModel::Impl::plan(const Candidate& candidate, const Collectiv
   } else {
     const double beyond =
         std::max(0.0, to_seconds(pattern.mean_network_latency) - to_seconds(rule.network_wire));
+    const double hop = network == nullptr ? 0 : to_seconds(network->hop);
+    const double message = network == nullptr ? 0 : to_seconds(network->message);
     const double hops = pattern.domain_hops * to_seconds(rule.domain_hop) +
-                        pattern.network_hops * (to_seconds(rule.network_hop) + beyond);
+                        pattern.network_hops * (to_seconds(rule.network_hop) + beyond + hop);
     const double half = static_cast<double>(rule.fill_half.count());
     startup = to_seconds(rule.base) + pattern.domain_messages * to_seconds(rule.domain_message) +
-              pattern.network_messages * to_seconds(rule.network_message) +
+              pattern.network_messages * (to_seconds(rule.network_message) + message) +
               root_sum(hops, transfer, rule.overlap) - transfer;
     if (size > 0) startup += to_seconds(rule.fill) * size / (size + half);
+    if (stack != nullptr) {
+      startup += to_seconds(stack->launch);
+      startup = root_sum(startup + transfer, candidate.issue, stack->overlap) - transfer;
+    }
   }
   plan.startup = from_seconds(startup);
   plan.alone = plan.startup + from_seconds(transfer);
@@ -384,8 +410,8 @@ Choice CostModel::choose(const CollectiveCall& call) const {
   ranked.reserve(group.candidates.size());
   std::vector<std::string> refusals;
   for (Candidate& candidate : group.candidates) {
-    const RuleQuery query{call.op,     candidate.algorithm, candidate.protocol, facts.architecture,
-                          &facts.link, facts.domains,       facts.members};
+    const RuleQuery query{call.op,   candidate.algorithm, candidate.protocol, facts.architecture,
+                          facts.gpu, &facts.link,         facts.domains,      facts.members};
     double dtype_rate = 1;
     if (!call.dtype.empty()) {
       const auto rule = std::ranges::find_if(library.dtypes, [&](const DtypeRule& dtype) {
@@ -456,6 +482,7 @@ CollectivePlan CostModel::point_to_point(std::uint32_t from, std::uint32_t to, B
                           AlgorithmId::Direct,
                           Protocol::Simple,
                           gpu.architecture,
+                          gpu.name,
                           &link,
                           domains};
     made->pattern.payload = std::move(route.hops);
@@ -472,6 +499,7 @@ CollectivePlan CostModel::point_to_point(std::uint32_t from, std::uint32_t to, B
       throw InputError(fmt::format("{} {} has no latency for a message from GPU {} to GPU {}",
                                    impl.library.name, impl.library.version, from, to));
     }
+    candidate.issue = impl.issue_time(domains > 1 ? 1 : 2);
     candidate.channels = impl.channels(GroupFacts{}, TunerGraphs{}, query);
     GroupFacts facts;
     facts.domains = domains;

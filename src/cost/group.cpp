@@ -104,6 +104,7 @@ GroupFacts examine_group(const Topology& topology, const Router& router, const L
   facts.members = static_cast<std::uint32_t>(fullest->size());
   facts.rails = static_cast<std::uint32_t>(entry_rails(facts.shape).front().size());
   facts.architecture = topology.gpu_model(ranks.front()).architecture;
+  facts.gpu = topology.gpu_model(ranks.front()).name;
   facts.link = joining_class(topology, router, library, ranks, domains);
   facts.in_switch_reduction = std::ranges::all_of(domains, [&](const auto& members) {
     return router.has_in_switch_reduction(ranks[members.front()]);

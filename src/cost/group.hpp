@@ -19,7 +19,8 @@ struct GroupFacts {
   std::uint32_t members = 1;  // Of the fullest domain.
   std::uint32_t rails = 1;    // On which channels enter a domain: entry_rails.
   bool in_switch_reduction = false;
-  std::string architecture;  // Of the first member.
+  std::string architecture;  // Of the first member,
+  std::string gpu;           // and its model.
   LinkClass link;            // What joins members inside domains: the slowest family in use.
   TunerGroup tuner;          // Speeds are zero without a tuning model.
 };

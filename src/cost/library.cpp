@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "flyover/base/error.hpp"
+#include "flyover/base/text.hpp"
 
 namespace flyover {
 
@@ -44,6 +48,9 @@ bool covers(const Scope& scope, const RuleQuery& query) {
       std::ranges::find(scope.architectures, query.architecture) == scope.architectures.end()) {
     return false;
   }
+  if (!scope.gpus.empty() && std::ranges::find(scope.gpus, query.gpu) == scope.gpus.end()) {
+    return false;
+  }
   if (scope.links.empty()) return true;
   return query.link != nullptr &&
          (holds(scope.links, query.link->name) || holds(scope.links, query.link->family));
@@ -60,6 +67,34 @@ double share_at(const EfficiencyRule& rule, std::uint32_t members) {
   const double position =
       std::log2(double(members) / low.members) / std::log2(double(high.members) / low.members);
   return low.share + position * (high.share - low.share);
+}
+
+void set_stack(Library& library, std::string_view name) {
+  std::vector<std::string> names;
+  for (const StackRule& stack : library.stacks) names.push_back(stack.name);
+  if (std::ranges::find(names, name) == names.end()) {
+    if (names.empty()) {
+      throw InputError(
+          fmt::format("{} {} has no stacks, got \"{}\"", library.name, library.version, name));
+    }
+    throw InputError(fmt::format("expected a stack out of {}, got \"{}\"{}", fmt::join(names, ", "),
+                                 name, did_you_mean(name, names)));
+  }
+  library.stack = name;
+}
+
+const StackRule* stack_in_use(const Library& library) {
+  const auto found = std::ranges::find(library.stacks, library.stack, &StackRule::name);
+  return found == library.stacks.end() ? nullptr : &*found;
+}
+
+const NetworkRule* network_rule(const Library& library, std::string_view generation) {
+  const std::string kind = link_family(generation);
+  const auto found = std::ranges::find_if(library.networks, [&](const NetworkRule& rule) {
+    return std::ranges::any_of(
+        rule.links, [&](const std::string& link) { return link == generation || link == kind; });
+  });
+  return found == library.networks.end() ? nullptr : &*found;
 }
 
 }  // namespace flyover

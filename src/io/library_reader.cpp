@@ -78,12 +78,13 @@ Scope read_scope(const Field& rule) {
   Scope scope;
   if (!rule.has("where")) return scope;
   const Field where = rule["where"];
-  where.allow_only({"operations", "algorithms", "protocols", "architectures", "links",
+  where.allow_only({"operations", "algorithms", "protocols", "architectures", "gpus", "links",
                     "min_domains", "max_domains", "min_members"});
   scope.operations = read_list(where, "operations", read_operation);
   scope.algorithms = read_list(where, "algorithms", read_algorithm);
   scope.protocols = read_list(where, "protocols", read_protocol);
   scope.architectures = read_list(where, "architectures", read_text);
+  scope.gpus = read_list(where, "gpus", read_text);
   scope.links = read_list(where, "links", read_text);
   if (where.has("min_domains")) scope.min_domains = where["min_domains"].count();
   if (where.has("max_domains")) scope.max_domains = where["max_domains"].count();
@@ -122,6 +123,34 @@ LatencyRule read_latency(const Field& field) {
     rule.fill = field["fill"].duration();
     rule.fill_half = field["fill_half"].bytes();
   }
+  rule.evidence = read_evidence(field);
+  return rule;
+}
+
+// A process drives one GPU unless the host's time per GPU is stated.
+StackRule read_stack(const Field& field, const std::string& name) {
+  field.allow_only({"launch", "issue", "most_gpus", "overlap", "source", "validity"});
+  StackRule rule;
+  rule.name = name;
+  rule.launch = field["launch"].duration();
+  if (field.has("issue")) {
+    rule.issue = field["issue"].duration();
+    rule.most_gpus = field["most_gpus"].count(1, 1024);
+    rule.overlap = field["overlap"].number();
+    if (rule.overlap < 1) field["overlap"].fail("expected an exponent of 1 or more");
+  }
+  rule.evidence = read_evidence(field);
+  return rule;
+}
+
+NetworkRule read_network(const Field& field) {
+  field.allow_only({"links", "hop", "message", "protocols", "source", "validity"});
+  NetworkRule rule;
+  for (const Field& link : field["links"].elements()) rule.links.push_back(link.text());
+  if (rule.links.empty()) field["links"].fail("expected at least one network");
+  rule.hop = optional_duration(field, "hop");
+  rule.message = optional_duration(field, "message");
+  rule.protocols = read_list(field, "protocols", read_protocol);
   rule.evidence = read_evidence(field);
   return rule;
 }
@@ -324,6 +353,20 @@ void read_algorithms(const Field& field, Library& library) {
   }
 }
 
+void read_stacks(const Field& root, Library& library) {
+  if (!root.has("stacks") && !root.has("stack")) return;
+  if (root.has("stacks")) {
+    const Field stacks = root["stacks"];
+    for (const std::string& name : stacks.keys()) {
+      library.stacks.push_back(read_stack(stacks[name], name));
+    }
+  }
+  (void)root["stack"].parsed([&](const std::string& text) {
+    set_stack(library, text);
+    return 0;
+  });
+}
+
 // Variables that the library starts with, before the user's.
 void read_defaults(const Field& field, LibrarySettings& settings) {
   for (const std::string& name : field.keys()) {
@@ -365,9 +408,10 @@ bool version_less(std::string_view a, std::string_view b) {
 
 Library read_library(const Document& document) {
   const Field root = document.root();
-  root.allow_only({"format", "name", "version", "summary", "choice", "lockstep", "mesh_rings",
-                   "rail_rings", "sources", "protocols", "algorithms", "tuned", "latencies",
-                   "efficiencies", "caps", "dtypes", "channels", "tuning", "defaults"});
+  root.allow_only({"format",     "name",       "version",   "summary",   "choice",       "lockstep",
+                   "mesh_rings", "rail_rings", "sources",   "protocols", "algorithms",   "tuned",
+                   "stack",      "stacks",     "latencies", "networks",  "efficiencies", "caps",
+                   "dtypes",     "channels",   "tuning",    "defaults"});
   const std::string format = root["format"].text();
   if (format != format_name) {
     root["format"].fail(fmt::format("expected \"{}\", got \"{}\"", format_name, format));
@@ -389,7 +433,9 @@ Library read_library(const Document& document) {
   read_protocols(root["protocols"], library);
   read_algorithms(root["algorithms"], library);
   library.tuned = read_list(root, "tuned", read_operation);
+  read_stacks(root, library);
   library.latencies = read_list(root, "latencies", read_latency);
+  library.networks = read_list(root, "networks", read_network);
   library.efficiencies = read_list(root, "efficiencies", read_efficiency);
   library.caps = read_list(root, "caps", read_cap);
   library.dtypes = read_list(root, "dtypes", read_dtype);

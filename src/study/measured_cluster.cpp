@@ -156,18 +156,19 @@ FabricSpec fabric_of(const Measurement& measurement, const NodeSpec& node, std::
     network = own != catalogue.networks.end() && node.network.starts_with("efa")
                   ? &own->second
                   : nearest_network(catalogue, {"efa"}, rate);
-  } else if (mentions(text,
-                      {"roce", "tcpx", "ethernet", "spectrum", "slingshot", "gib", "pollara"})) {
+  } else if (mentions(text, {"tcpx"})) {
+    network = nearest_network(catalogue, {"tcpx"}, rate);
+  } else if (mentions(text, {"slingshot"})) {
+    network = nearest_network(catalogue, {"slingshot"}, rate);
+  } else if (mentions(text, {"roce", "ethernet", "spectrum", "gib", "pollara"})) {
     network = nearest_network(catalogue, {"roce"}, rate);
-    if (mentions(text, {"slingshot"})) assumptions.emplace_back("Slingshot is taken as RoCE");
-    if (mentions(text, {"tcpx"})) assumptions.emplace_back("TCPX is taken as RoCE");
   } else {
     network = nearest_network(catalogue, {"edr", "hdr", "ndr", "xdr"}, rate);
     const bool stated = mentions(text, {"infiniband", "ib ", "ib_", "ndr", "hdr", "edr", "xdr"}) ||
                         text.starts_with("ib") || text.ends_with("ib");
     if (!stated) assumptions.emplace_back("the network is not stated, InfiniBand is assumed");
   }
-  require(network != nullptr, "a catalogue with EFA, RoCE and InfiniBand");
+  require(network != nullptr, "a catalogue with every kind of network");
   FabricSpec fabric = *network;
   fabric.kind = FabricKind::RailOptimized;
   fabric.link_bandwidth = {};  // As the NICs have it.
@@ -253,6 +254,20 @@ std::string library_of(const Measurement& measurement, const NodeSpec& node,
     assumptions.push_back(fmt::format("{} stands for {}", name, measurement.nccl));
   }
   return name;
+}
+
+// How the record says that collectives were started, in the words of the library's stacks.
+std::string stack_of(const Measurement& measurement, const Library& library) {
+  const std::string notes = lower_case(measurement.notes);
+  // nccl-tests -g 8, "G 8" in some logs' headings; "one process per GPU" is the usual way.
+  static const std::regex one_process(
+      R"(-g [48]|\bg [48]\b|one process(?! per)|single[- ]process|threads in one)");
+  std::string stack;
+  if (mentions(lower_case(measurement.environment) + " " + notes, {"cuda graph"})) stack = "graph";
+  if (std::regex_search(notes, one_process)) stack = "one-process";
+  const bool known =
+      std::ranges::find(library.stacks, stack, &StackRule::name) != library.stacks.end();
+  return known ? stack : "";
 }
 
 std::vector<std::pair<std::string, std::string>> variables_of(
@@ -352,6 +367,7 @@ MeasuredCluster measured_cluster(const Measurement& measurement,
     built.ranks.push_back(chip);
   }
   built.library = library_of(measurement, node, catalogue, assumptions);
+  built.stack = stack_of(measurement, catalogue.libraries.at(built.library));
   built.variables = variables_of(measurement, assumptions);
   built.not_comparable = foreign_kernels(measurement);
   if (built.not_comparable.empty()) built.not_comparable = found.ambiguous;

@@ -57,6 +57,7 @@ struct Bench {
     for (const auto& [name, value] : measured.variables) {
       set_variable(library.settings, name, value);
     }
+    if (!measured.stack.empty()) set_stack(library, measured.stack);
     router.emplace(topology, RouterOptions{.pxn = library.settings.pxn});
     cost.emplace(topology, *router, library);
   }
@@ -87,6 +88,7 @@ class Benches {
     std::string key = fmt::format("{} {} {} {} {} {} {} {}", node.name, node.gpu.name, node.gpus,
                                   node.nics, node.nic_bandwidth.per_second(), group.count,
                                   measured.cluster.fabric.preset, measured.library);
+    key += " " + measured.stack;
     for (const auto& [name, value] : measured.variables) key += fmt::format(" {}={}", name, value);
     return key;
   }
@@ -172,6 +174,7 @@ ValidatedSet predict_set(const Measurement& record, const HardwareCatalogue& cat
     const MeasuredCluster measured = measured_cluster(record, catalogue);
     set.assumptions = measured.assumptions;
     set.library = measured.library;
+    set.stack = benches.of(measured).library.stack;
     const NodeGroup& group = measured.cluster.nodes.front();
     set.generation = group.spec.gpu.scale_up;
     if (group.count > 1) set.generation += " + " + measured.cluster.fabric.preset;

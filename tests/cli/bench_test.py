@@ -25,6 +25,13 @@ class Bench(CliTest):
         self.assertEqual(len(sizes()), 32)  # 8 bytes to 16 GiB.
         self.assertEqual(sizes("-b", "1 MB", "-e", "1 MB"), [1_000_000])
 
+    def test_one_process_for_all_gpus_starts_later(self):
+        on = ("all_reduce", "-t", "dgx-h100", "-b", "8", "-e", "8")
+        usual = self.rows(*on)[0]["time_us"]
+        self.assertGreater(self.rows(*on, "--set", "library.stack=one-process")[0]["time_us"], usual + 10)
+        self.fails(2, "--set stack: expected a stack out of process-per-gpu, one-process, graph, got \"threads\"",
+                   "bench", *on, "--set", "library.stack=threads")
+
     def test_a_barrier_has_no_size(self):
         rows = self.rows("barrier", "-t", "dgx-h100:2")
         self.assertEqual([(row["bytes"], row["busbw_GBps"], row["bottleneck"]) for row in rows], [(0, 0, "latency")])

@@ -46,6 +46,7 @@ struct Scope {
   std::vector<AlgorithmId> algorithms;
   std::vector<Protocol> protocols;
   std::vector<std::string> architectures;  // GpuModel::architecture.
+  std::vector<std::string> gpus;           // GpuModel::name.
   // Classes of link ("nvlink4", "ndr") or families of them ("nvlink", "xgmi", "pcie", "network").
   std::vector<std::string> links;
   std::uint32_t min_domains = 1;  // Scale-up domains that the group spans.
@@ -70,6 +71,7 @@ struct RuleQuery {
   AlgorithmId algorithm = AlgorithmId::Ring;
   Protocol protocol = Protocol::Simple;
   std::string_view architecture;
+  std::string_view gpu;
   const LinkClass* link = nullptr;
   std::uint32_t domains = 1;
   std::uint32_t members = 1;
@@ -88,6 +90,8 @@ struct Evidence {
 //   hops       = domain_hops x domain_hop + network_hops x (network_hop + wire beyond network_wire)
 //   overlapped(h, t) = (h^p + t^p)^(1/p) - t, with p = overlap: 1 adds the hops to the transfer;
 //   above 1 they hide behind it (a long ring keeps all of its hops busy at once).
+//
+// On top of it come the stack's share (StackRule) and the network's (NetworkRule).
 struct LatencyRule {
   Scope where;
   Duration base{};
@@ -100,6 +104,30 @@ struct LatencyRule {
   double overlap = 1;
   Duration fill{};  // Pipeline fill once chunks have grown to their full size ...
   Bytes fill_half;  // ... half of which is reached at this size.
+  Evidence evidence;
+};
+
+// How the software stack starts a collective: a process per GPU, one process for all GPUs of a host
+// that starts them one after the other, a graph. The host starts the next call while the last one
+// runs, so that its time hides behind the GPUs' (overlapped() above):
+//
+//   gpu = launch + startup(S) + S/rate
+//   T   = gpu + overlapped(issue x GPUs of the process, gpu)
+struct StackRule {
+  std::string name;
+  Duration launch{};            // Of a kernel, on every call.
+  Duration issue{};             // Of the host, per GPU that a process drives; 0: one GPU each.
+  std::uint32_t most_gpus = 1;  // That one process drives.
+  double overlap = 1;
+  Evidence evidence;
+};
+
+// A kind of network that differs from the one that the latency rules were fitted on.
+struct NetworkRule {
+  std::vector<std::string> links;   // Generations ("roce-400") or kinds of them ("roce").
+  Duration hop{};                   // More per network hop,
+  Duration message{};               // and per message to a peer in another domain.
+  std::vector<Protocol> protocols;  // Those that it carries; empty: all.
   Evidence evidence;
 };
 
@@ -162,13 +190,23 @@ struct Library {
   std::vector<CollectiveOp> tuned;  // Those that NCCL_ALGO and NCCL_PROTO speak of.
   // In each list the first rule that covers a candidate holds.
   std::vector<LatencyRule> latencies;
+  std::vector<NetworkRule> networks;
   std::vector<EfficiencyRule> efficiencies;
   std::vector<CapRule> caps;
   std::vector<DtypeRule> dtypes;
   std::vector<ChannelRule> channels;
   std::optional<NcclTuning> tuning;  // With ChoiceRule::NcclModel.
+  std::vector<StackRule> stacks;
+  std::string stack;  // The one in use, one of `stacks`; "" where there are none.
   std::map<std::string, std::string> sources;
   LibrarySettings settings;
 };
+
+// Takes another stack. Throws InputError, with the nearest name, when the library has none of it.
+void set_stack(Library& library, std::string_view name);
+// The stack in use, or null.
+[[nodiscard]] const StackRule* stack_in_use(const Library& library);
+// What differs on a network of this generation, or null.
+[[nodiscard]] const NetworkRule* network_rule(const Library& library, std::string_view generation);
 
 }  // namespace flyover

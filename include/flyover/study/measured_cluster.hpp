@@ -27,6 +27,7 @@ struct MeasuredCluster {
   ClusterSpec cluster;
   std::vector<std::uint32_t> ranks;  // GPU indices that took part, in group order.
   std::string library;               // Name in the catalogue.
+  std::string stack;                 // Of the library, "" for its default.
   std::vector<std::pair<std::string, std::string>> variables;  // Of the library: NCCL_ALGO, ...
   std::vector<std::string> assumptions;
   // Why the result is shown but says nothing about the model, or "": the GPU is one of several, or

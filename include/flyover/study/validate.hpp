@@ -59,6 +59,7 @@ struct ValidatedSet {
   std::string gpu;
   std::string generation;  // "nvlink4", or "nvlink4 + ndr" across domains.
   std::string library;
+  std::string stack;  // Of the library, as the record says that its calls were started.
   std::vector<PredictedRow> rows;
   std::vector<std::string> assumptions;
   std::optional<std::string> skipped;  // The reason, when there are no rows.

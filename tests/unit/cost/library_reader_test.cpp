@@ -57,6 +57,36 @@ TEST_CASE("a small library is read in full", "[io][library]") {
   CHECK_FALSE(library.settings.pxn);
 }
 
+TEST_CASE("stacks and networks of a library are read", "[io][library]") {
+  const std::string stacks = R"(, "stacks": {
+    "plain": { "launch": "4 us", "source": "test" },
+    "threads": { "launch": "4 us", "issue": "3 us", "most_gpus": 8, "overlap": 2, "source": "test" } },
+    "networks": [ { "links": ["efa"], "hop": "20 us", "protocols": ["Simple"], "source": "test" } ],
+    "stack": )";
+  Library library = read_library(Document::parse("lib.json", text(stacks + R"("threads")")));
+  CHECK(library.stack == "threads");
+  CHECK(stack_in_use(library)->issue == std::chrono::microseconds(3));
+  CHECK(stack_in_use(library)->most_gpus == 8);
+  set_stack(library, "plain");
+  CHECK(stack_in_use(library)->issue == Duration{});
+  CHECK_THROWS_WITH(
+      set_stack(library, "plan"),
+      "expected a stack out of plain, threads, got \"plan\", did you mean \"plain\"?");
+  CHECK(network_rule(library, "efa-v2")->hop == std::chrono::microseconds(20));
+  CHECK(network_rule(library, "ndr") == nullptr);
+
+  CHECK_THAT(complaint(text(stacks + R"("thread")")),
+             Contains("/stack: expected a stack out of plain, threads, got \"thread\", did you "
+                      "mean \"threads\"?"));
+  CHECK_THAT(complaint(text(R"(, "stack": "plain")")),
+             Contains("/stack: t 1 has no stacks, got \"plain\""));
+  CHECK_THAT(complaint(text(R"(, "stacks": { "a": { "launch": "1 us", "issue": "1 us",
+                              "most_gpus": 1, "overlap": 0, "source": "test" } }, "stack": "a")")),
+             Contains("/stacks/a/overlap: expected an exponent of 1 or more"));
+  CHECK_THAT(complaint(text(R"(, "networks": [ { "links": [], "source": "test" } ])")),
+             Contains("/networks/0/links: expected at least one network"));
+}
+
 TEST_CASE("shipped libraries are found by name, version or file", "[io][library]") {
   CHECK(library_names() ==
         std::vector<std::string>{"ideal", "nccl", "nccl-2.27", "rccl", "rccl-2.27"});

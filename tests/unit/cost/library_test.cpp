@@ -15,7 +15,8 @@ TEST_CASE("the family of a link class is what stands before its generation", "[c
 
 TEST_CASE("a scope covers what each of its lists holds", "[cost][library]") {
   const LinkClass nvlink{"nvlink4", "nvlink"};
-  RuleQuery query{CollectiveOp::AllReduce, AlgorithmId::Ring, Protocol::LL, "hopper", &nvlink, 2};
+  RuleQuery query{
+      CollectiveOp::AllReduce, AlgorithmId::Ring, Protocol::LL, "hopper", "H100-SXM", &nvlink, 2};
   Scope scope;
   CHECK(covers(scope, query));
 
@@ -96,6 +97,8 @@ TEST_CASE("every rule of a shipped library is backed by a source", "[cost][libra
     CHECK(backed(library.caps));
     CHECK(backed(library.dtypes));
     CHECK(backed(library.channels));
+    CHECK(backed(library.stacks));
+    CHECK(backed(library.networks));
   }
 }
 

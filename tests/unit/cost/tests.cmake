@@ -6,5 +6,6 @@ if("io" IN_LIST FLYOVER_MODULES)
     ${CMAKE_CURRENT_LIST_DIR}/library_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/measurements_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/settings_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/start_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/tuner_test.cpp)
 endif()

@@ -143,8 +143,8 @@ TEST_CASE("the network's generation is that of the NICs", "[study]") {
       {"InfiniBand", 200, "hdr"},
       {"RoCEv2", 400, "roce-400"},
       {"AWS EFA v2", 400, "efa-v2"},
-      {"Slingshot-11", 200, "roce-200"},
-      {"TCPXO", 200, "roce-200"},
+      {"Slingshot-11", 200, "slingshot-11"},
+      {"TCPXO", 200, "tcpx-200"},
       {"", 800, "xdr"},
   }));
   CAPTURE(fabric);
@@ -177,6 +177,19 @@ TEST_CASE("the environment steers the library", "[study]") {
   forced.environment = "NCCL_ALGO=Spiral";
   CHECK(built(forced).variables.empty());
   CHECK(assumes(built(forced), "no effect here: NCCL_ALGO=Spiral"));
+}
+
+TEST_CASE("the record tells how collectives were started", "[study]") {
+  Measurement told = record("H100", 8, 1);
+  CHECK(built(told).stack.empty());
+  told.notes = "one process drives all GPUs, has outliers";
+  CHECK(built(told).stack == "one-process");
+  told.notes = "nccl-tests with -g 8";
+  CHECK(built(told).stack == "one-process");
+  told.notes = "one process per GPU";
+  CHECK(built(told).stack.empty());
+  told.notes = "CUDA graph";
+  CHECK(built(told).stack == "graph");
 }
 
 TEST_CASE("the library follows the vendor, and other kernels do not count", "[study]") {
