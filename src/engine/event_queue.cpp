@@ -91,8 +91,4 @@ void EventQueue::refill() {
   std::ranges::sort(due_, {}, [](const Event& e) { return e.order; });
 }
 
-void EventQueue::reserve(std::size_t events) {
-  for (auto& bucket : bucket_) bucket.reserve(events / buckets);
-}
-
 }  // namespace flyover

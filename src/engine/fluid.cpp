@@ -49,7 +49,6 @@ StreamId FluidSystem::start(const StreamSpec& spec) {
   s.payload = spec.payload;
   s.running = true;
   ++s.version;
-  ++active_;
 
   if (spec.work == 0) {
     s.loads = {};
@@ -93,7 +92,6 @@ void FluidSystem::leave(StreamId id, Stream& s) {
   if (record_ && s.rate > 0) changes_.push_back({s.payload, s.rate, 0});
   s.running = false;
   s.rate = 0;
-  --active_;
   free_.push_back(id);
   if (!freed_.empty()) request_solve();
 }

@@ -59,8 +59,6 @@ class EventQueue {
   // Moves the clock to the next event and hands it out; false when nothing is pending.
   bool pop(Event& event);
 
-  void reserve(std::size_t events);
-
  private:
   static constexpr unsigned phase_shift = 56;
   static constexpr std::size_t buckets = 64;

@@ -93,7 +93,6 @@ class FluidSystem {
   // For events of solve_kind.
   void solve();
 
-  [[nodiscard]] std::size_t active() const { return active_; }
   [[nodiscard]] double rate(StreamId s) const { return streams_[s].rate; }
   [[nodiscard]] std::uint64_t payload(StreamId s) const { return streams_[s].payload; }
 
@@ -153,7 +152,6 @@ class FluidSystem {
   IdVector<ResourceId, Resource> resources_;
   IdVector<StreamId, Stream> streams_;
   std::vector<StreamId> free_;
-  std::size_t active_ = 0;
   bool solve_requested_ = false;
   std::uint64_t visit_ = 0;
   std::vector<StreamId> started_;  // Since the last solve.
