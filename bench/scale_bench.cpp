@@ -105,6 +105,34 @@ void all_to_all_rails(benchmark::State& state) {
 }
 BENCHMARK(all_to_all_rails)->Arg(256)->Arg(512)->Arg(1024)->Unit(benchmark::kMillisecond);
 
+// One table of `flyover bench`: 31 sizes from 8 bytes to 8 GiB on two DGX H100. Budget: 20 ms after
+// start-up. Cold routes and traces the group first; built has done so.
+void collective_table(benchmark::State& state) {
+  const bool cold = state.range(0) == 1;
+  const Topology topology = io::load_topology("dgx-h100:2");
+  const Library nccl = io::read_library(io::library_document("nccl"));
+  CollectiveCall call;
+  call.ranks.resize(topology.gpus.size());
+  std::iota(call.ranks.begin(), call.ranks.end(), 0U);
+  const auto table = [&](const CostModel& cost) {
+    for (int power = 3; power <= 33; ++power) {
+      call.bytes = Bytes{std::int64_t{1} << power};
+      benchmark::DoNotOptimize(cost.choose(call).plan.alone);
+    }
+  };
+  const Router built_router(topology, {});
+  const CostModel built(topology, built_router, nccl);
+  for (auto _ : state) {
+    if (cold) {
+      const Router router(topology, {});
+      table(CostModel(topology, router, nccl));
+    } else {
+      table(built);
+    }
+  }
+}
+BENCHMARK(collective_table)->Arg(0)->Arg(1)->ArgName("cold")->Unit(benchmark::kMillisecond);
+
 // A graph replay's cost per operation: 512 ranks in groups of 8, kernels and collectives by turns.
 void graph_replay(benchmark::State& state) {
   const Topology topology = test::rails(64, 450_GBps, 50_GBps, 500ns, 1us);

@@ -72,11 +72,23 @@ def skipped(validation):
     return table(["set", "why"], [[s["id"], s["skipped"]] for s in validation["sets"] if s["skipped"] is not None])
 
 
+def outlook(s):
+    """What it was fitted to, sites that it has not seen, sites of which it has seen three rows."""
+    rows = []
+    for name, part in [("shipped parameters", s), ("each site left out of the fit", s["left_out"]),
+                       ("left out, then calibrated on three rows", s["calibrated_on_three_rows"])]:
+        cells = [f"{percent(part['by_size'][size]['median'])} / {percent(part['by_size'][size]['percentile_90'])}"
+                 for size in SIZES]
+        rows.append([name, str(part["rows"]), *cells, percent(part["peak"]["within_5_percent"])])
+    return table(["median / 90th percentile of the error of time", "rows", *SIZES, "peaks within 5 %"], rows)
+
+
 def generate(validation):
     s = validation["summary"]
     return (
         f"\n{s['sets']} sets: {s['counted']} counted, {s['apart']} not counted, {s['skipped']} skipped. "
         f"{s['rows']} rows counted, {s['uncounted_rows']} left out as too coarse or without a time.\n"
+        f"\n## Seen and unseen sites\n\n{outlook(s)}"
         f"\n## Error of time\n\n{errors(s)}"
         f"\n## Peak bus bandwidth\n\n{peaks(s)}"
         f"\n## Every set that counts\n\n{sets(validation, True)}"

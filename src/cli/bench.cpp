@@ -17,7 +17,11 @@
 #include "flyover/base/error.hpp"
 #include "flyover/base/quantity.hpp"
 #include "flyover/base/version.hpp"
+#include "flyover/io/residuals_reader.hpp"
+#include "flyover/report/range.hpp"
 #include "flyover/report/table.hpp"
+#include "flyover/study/group_links.hpp"
+#include "flyover/study/residual_ranges.hpp"
 
 namespace flyover::cli {
 
@@ -41,9 +45,21 @@ constexpr std::size_t most_rows = 10'000;
 struct Row {
   Bytes bytes;
   Choice choice;
-  double algbw = 0;  // GB/s
+  CollectivePlan best;              // The fastest of all that the library could be told to do.
+  Range range;                      // Of the chosen plan's time,
+  std::vector<Range> alternatives;  // and of the others'.
+  double algbw = 0;                 // GB/s
   double busbw = 0;
 };
+
+// Below that the model cannot tell two plans apart.
+constexpr double clear_gain = 1.1;
+
+double gain(const Row& row) {
+  return row.best.alone > Duration{}
+             ? to_seconds(row.choice.plan.alone) / to_seconds(row.best.alone)
+             : 1;
+}
 
 // Four significant digits up to a thousand, as nccl-tests does.
 std::string four_digits(double value) {
@@ -108,11 +124,14 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-nlohmann::ordered_json plan_json(const CollectivePlan& plan) {
+nlohmann::ordered_json plan_json(const CollectivePlan& plan, const Range& range) {
+  const double us = to_microseconds(plan.alone);
   return {{"algorithm", to_string(plan.algorithm)},
           {"protocol", to_string(plan.protocol)},
           {"channels", plan.channels},
-          {"time_us", to_microseconds(plan.alone)},
+          {"time_us", us},
+          {"low_us", us * range.low},
+          {"high_us", us * range.high},
           {"bottleneck", plan.bottleneck}};
 }
 
@@ -135,6 +154,7 @@ class Bench final : public Command {
     app.add_option("-r,--root", root_, "Root of broadcast, reduce, scatter and gather")
         ->capture_default_str();
     add_library_option(app, library_);
+    add_params_option(app, params_);
     add_set_option(app, settings_);
     app.add_option("--json", json_, "Write the rows and what the alternatives would take")
         ->type_name("FILE");
@@ -143,7 +163,8 @@ class Bench final : public Command {
   void run(const Terminal& terminal) override {
     OutputFiles files;
     files.claim("--json", json_);
-    const Settings settings = sort_settings(settings_);
+    Settings settings = sort_settings(settings_);
+    settings.params = params_;
     refuse_settings(settings.workload, "flyover bench reads no workload");
     op_ = read_collective(collective_);
     type_ = &read_data_type(dtype_);
@@ -156,10 +177,14 @@ class Bench final : public Command {
     call_.ranks.resize(group_size(cluster.topology));
     std::iota(call_.ranks.begin(), call_.ranks.end(), 0U);
 
+    const Library open = best_possible(cluster.library);
+    const CostModel best(cluster.topology, cluster.router, open);
+    const ResidualRanges ranges = io::shipped_ranges();
+    group_ = group_links(cluster.topology, call_.ranks);
     std::vector<Row> rows;
     rows.reserve(sizes.size());
     for (const std::string& note : cluster.library.settings.notes) spdlog::warn("{}", note);
-    for (const Bytes size : sizes) rows.push_back(measure(cluster, size));
+    for (const Bytes size : sizes) rows.push_back(measure(cluster, best, ranges, size));
     files.put("--json", [&] { return json(cluster, rows); });
     if (!terminal.quiet && !files.uses_standard_output()) {
       print(text(terminal.width, cluster, rows));
@@ -200,9 +225,22 @@ class Bench final : public Command {
     return static_cast<std::size_t>(*gpus_);
   }
 
-  [[nodiscard]] Row measure(const Cluster& cluster, Bytes size) {
+  [[nodiscard]] Row measure(const Cluster& cluster, const CostModel& best,
+                            const ResidualRanges& ranges, Bytes size) {
     call_.bytes = size;
-    Row row{size, cluster.cost.choose(call_), 0, 0};
+    Row row{size, cluster.cost.choose(call_), best.choose(call_).plan, {}, {}, 0, 0};
+    const AlgorithmId algorithm = row.choice.plan.algorithm;
+    row.range = ranges.range(group_.links, algorithm, size);
+    for (const CollectivePlan& plan : row.choice.alternatives) {
+      row.alternatives.push_back(ranges.range(group_.links, plan.algorithm, size));
+    }
+    const auto gpus = static_cast<std::uint32_t>(call_.ranks.size());
+    for (std::string& text :
+         ranges.outside({group_, gpus, to_string(op_), cluster.library.name, algorithm, size})) {
+      if (std::ranges::find(validity_, text) == validity_.end()) {
+        validity_.push_back(std::move(text));
+      }
+    }
     const double seconds = to_seconds(row.choice.plan.alone);
     row.algbw = seconds > 0 ? static_cast<double>(size.count()) / seconds / 1e9 : 0;
     row.busbw = row.algbw * bus_factor(op_, static_cast<std::uint32_t>(call_.ranks.size()));
@@ -223,17 +261,29 @@ class Bench final : public Command {
     out["dtype"] = type_->name;
     out["rows"] = nlohmann::ordered_json::array();
     for (const Row& row : rows) {
+      const double us = to_microseconds(row.choice.plan.alone);
       nlohmann::ordered_json item = {{"bytes", row.bytes.count()},
-                                     {"time_us", to_microseconds(row.choice.plan.alone)},
+                                     {"time_us", us},
+                                     {"low_us", us * row.range.low},
+                                     {"high_us", us * row.range.high},
                                      {"algbw_GBps", row.algbw},
-                                     {"busbw_GBps", row.busbw}};
-      item.update(plan_json(row.choice.plan));
+                                     {"busbw_GBps", row.busbw},
+                                     {"busbw_low_GBps", row.busbw / row.range.high},
+                                     {"busbw_high_GBps", row.busbw / row.range.low}};
+      item.update(plan_json(row.choice.plan, row.range));
+      item["range_rows"] = row.range.rows;
+      item["range_sites"] = row.range.sites;
       item["alternatives"] = nlohmann::ordered_json::array();
-      for (const CollectivePlan& plan : row.choice.alternatives) {
-        item["alternatives"].push_back(plan_json(plan));
+      for (std::size_t i = 0; i < row.alternatives.size(); ++i) {
+        item["alternatives"].push_back(plan_json(row.choice.alternatives[i], row.alternatives[i]));
       }
+      item["best"] = {{"algorithm", to_string(row.best.algorithm)},
+                      {"protocol", to_string(row.best.protocol)},
+                      {"time_us", to_microseconds(row.best.alone)},
+                      {"variables", variables(cluster.library, row.best)}};
       out["rows"].push_back(std::move(item));
     }
+    out["validity"] = validity_;
     out["warnings"] = cluster.topology.notes;
     for (const auto& note : cluster.library.settings.notes) out["warnings"].push_back(note);
     return out.dump(2) + '\n';
@@ -253,6 +303,7 @@ class Bench final : public Command {
                      {"time(us)"},
                      {"algbw(GB/s)"},
                      {"busbw(GB/s)"},
+                     {"range(80%)"},
                      {"algorithm", true},
                      {"protocol", true},
                      {"channels"},
@@ -266,8 +317,9 @@ class Bench final : public Command {
           {std::to_string(row.bytes.count()),
            std::to_string(elements(op_, row.bytes, ranks, *type_)), type_->name, redop, root,
            four_digits(to_microseconds(plan.alone)), fmt::format("{:.2f}", row.algbw),
-           fmt::format("{:.2f}", row.busbw), std::string(to_string(plan.algorithm)),
-           std::string(to_string(plan.protocol)), std::to_string(plan.channels), plan.bottleneck});
+           fmt::format("{:.2f}", row.busbw), range_text(row.range.low, row.range.high),
+           std::string(to_string(plan.algorithm)), std::string(to_string(plan.protocol)),
+           std::to_string(plan.channels), plan.bottleneck});
     }
     std::string out =
         fmt::format("# flyover {}: {} over {} GPUs of {}, {} {}\n", version(), to_string(op_),
@@ -280,11 +332,53 @@ class Bench final : public Command {
     }
     out += fmt::format("# Avg bus bandwidth    : {:.4g}\n",
                        busbw_sum / static_cast<double>(rows.size()));
+    out += better_defaults(cluster.library, rows);
+    for (const std::string& text : validity_) {
+      out += fmt::format("# Outside of what was measured: {}\n", text);
+    }
+    return out;
+  }
+
+  // "NCCL_ALGO=Ring NCCL_PROTO=Simple"
+  [[nodiscard]] std::string variables(const Library& library, const CollectivePlan& plan) const {
+    std::string text;
+    for (const auto& [name, value] : variables_for(library, op_, plan)) {
+      text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, value);
+    }
+    return text;
+  }
+
+  // A line for each run of sizes at which another plan is predicted to be clearly faster.
+  [[nodiscard]] std::string better_defaults(const Library& library,
+                                            const std::vector<Row>& rows) const {
+    std::string out;
+    const auto same = [](const Row& a, const Row& b) {
+      return a.best.algorithm == b.best.algorithm && a.best.protocol == b.best.protocol;
+    };
+    for (auto first = rows.begin(); first != rows.end();) {
+      auto last = first;
+      double most = 0;
+      while (last != rows.end() && gain(*last) >= clear_gain && same(*first, *last)) {
+        most = std::max(most, gain(*last));
+        ++last;
+      }
+      if (last == first) {
+        ++first;
+        continue;
+      }
+      const std::string from = to_string(first->bytes);
+      const std::string to = to_string((last - 1)->bytes);
+      out += fmt::format("# Predicted faster, up to {:.2f} x, at {}: {} {} ({})\n", most,
+                         from == to ? from : from + " to " + to, to_string(first->best.algorithm),
+                         to_string(first->best.protocol), variables(library, first->best));
+      first = last;
+    }
     return out;
   }
 
   std::string topology_;
   std::string library_;
+  std::string params_;
   std::vector<std::string> settings_;
   std::string collective_;
   std::string first_ = "8";
@@ -299,6 +393,8 @@ class Bench final : public Command {
   CollectiveOp op_{};
   const DataType* type_ = nullptr;
   CollectiveCall call_;
+  GroupLinks group_;
+  std::vector<std::string> validity_;
 };
 
 }  // namespace

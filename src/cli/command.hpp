@@ -26,6 +26,7 @@ class Command {
 };
 
 std::unique_ptr<Command> make_bench();
+std::unique_ptr<Command> make_calibrate();
 std::unique_ptr<Command> make_compare();
 std::unique_ptr<Command> make_list();
 std::unique_ptr<Command> make_run();

@@ -12,6 +12,7 @@
 #include "flyover/base/error.hpp"
 #include "flyover/base/text.hpp"
 #include "flyover/io/library_reader.hpp"
+#include "flyover/io/params.hpp"
 #include "flyover/io/topology_reader.hpp"
 #include "flyover/io/workload_reader.hpp"
 
@@ -59,6 +60,11 @@ Library load_library(std::string name, const Topology& topology, const Settings&
                              document.digest(), settings.library));
   for (const io::Setting& variable : settings.variables) {
     inputs.back().overrides.push_back(fmt::format("nccl.{}={}", variable.path, variable.value));
+  }
+  if (!settings.params.empty()) {
+    const io::Document params = io::Document::load(settings.params);
+    io::apply_params(library, io::read_params(params), params.name());
+    inputs.push_back(digest_of("params", params.name(), params.digest(), {}));
   }
   return library;
 }
@@ -131,6 +137,11 @@ void add_library_option(CLI::App& app, std::string& name) {
          "-l,--library", name,
          "nccl, rccl, ideal, one version (nccl-2.27) or a file; default: what fits the GPUs")
       ->type_name("LIBRARY");
+}
+
+void add_params_option(CLI::App& app, std::string& name) {
+  app.add_option("--params", name, "What the site differs in, as flyover calibrate writes it")
+      ->type_name("FILE");
 }
 
 void add_set_option(CLI::App& app, std::vector<std::string>& settings) {

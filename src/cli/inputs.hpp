@@ -31,6 +31,7 @@ struct Settings {
   std::vector<io::Setting> workload;
   std::vector<io::Setting> library;
   std::vector<io::Setting> variables;  // Path without "nccl.".
+  std::string params;                  // --params: a file of site parameters, or "".
 };
 // Throws InputError for what is not PATH=VALUE.
 [[nodiscard]] Settings sort_settings(const std::vector<std::string>& texts);
@@ -59,6 +60,7 @@ struct Cluster {
 // Options that several commands have.
 void add_topology_option(CLI::App& app, std::string& name);
 void add_library_option(CLI::App& app, std::string& name);
+void add_params_option(CLI::App& app, std::string& name);
 void add_set_option(CLI::App& app, std::vector<std::string>& settings);
 
 // `problem "name", did you mean "x"? There are a, b`

@@ -8,9 +8,11 @@
 #include "cli/command.hpp"
 #include "cli/inputs.hpp"
 #include "flyover/base/error.hpp"
+#include "flyover/io/residuals_reader.hpp"
 #include "flyover/io/result_writer.hpp"
 #include "flyover/report/summary.hpp"
 #include "flyover/simulate/replay.hpp"
+#include "flyover/study/run_range.hpp"
 
 namespace flyover::cli {
 
@@ -24,6 +26,7 @@ class Run final : public Command {
         ->required()
         ->type_name("WORKLOAD");
     add_library_option(app, library_);
+    add_params_option(app, params_);
     add_set_option(app, settings_);
     app.add_flag("--sensitivity", sensitivity_,
                  "Also run with each class of resources 10 % faster, to see what matters");
@@ -48,7 +51,8 @@ class Run final : public Command {
     files.claim("--timeline", timeline_);
     files.claim("--json", json_);
     files.claim("--csv", csv_);
-    const Settings settings = sort_settings(settings_);
+    Settings settings = sort_settings(settings_);
+    settings.params = params_;
 
     Cluster cluster(topology_, library_, settings);
     const Workload workload = load_workload(workload_, settings, cluster);
@@ -57,6 +61,7 @@ class Run final : public Command {
     Result& result = replay.result;
     result.inputs = cluster.inputs;
     std::ranges::copy(cluster.library.settings.notes, std::back_inserter(result.warnings));
+    add_range(result, cluster.topology, workload, cluster.library.name, io::shipped_ranges());
     if (sensitivity_) {
       result.sensitivity =
           flyover::sensitivity(cluster.topology, cluster.cost, workload, result.time);
@@ -73,6 +78,7 @@ class Run final : public Command {
   std::string topology_;
   std::string workload_;
   std::string library_;
+  std::string params_;
   std::vector<std::string> settings_;
   bool sensitivity_ = false;
   std::string timeline_;

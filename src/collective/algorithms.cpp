@@ -66,11 +66,23 @@ constexpr std::array table = {
     entry<AllReduce, always, tree_schedule, tree_summary>(
         AlgorithmId::Tree, "two complementary binary trees of domains, a chain in each domain"),
     entry<AllReduce, nvls_unsupported, nvls_schedule, nvls_summary>(
-        AlgorithmId::Nvls, "reduced and multicast by the switches of one domain"),
+        AlgorithmId::Nvls,
+        "reduced and multicast by the switches of one domain, or of the network too"),
     entry<AllReduce, nvls_tree_unsupported, nvls_tree_schedule, nvls_tree_summary>(
         AlgorithmId::NvlsTree, "NVLS in every domain, double binary trees between the domains"),
+    entry<AllReduce, collnet_unsupported, collnet_direct_schedule, collnet_direct_summary>(
+        AlgorithmId::CollnetDirect,
+        "gathered by a GPU per NIC, added up by the network's switches (SHARP)"),
+    entry<AllReduce, collnet_unsupported, collnet_chain_schedule, collnet_chain_summary>(
+        AlgorithmId::CollnetChain,
+        "gathered along a chain in each domain, added up by the network's switches (SHARP)"),
     entry<AllReduce, recursive_unsupported, recursive_schedule, recursive_summary>(
         AlgorithmId::RecursiveDoubling, "recursive halving, then doubling: 2 log2(n) steps"),
+    entry<AllReduce, all_pairs_unsupported, all_pairs_schedule, all_pairs_summary>(
+        AlgorithmId::AllPairs,
+        "every rank sends each its shard at once, and each its sum to all: 2 steps in a domain"),
+    entry<AllReduce, always, one_shot_schedule, one_shot_summary>(
+        AlgorithmId::OneShot, "every rank sends everything to every other: 1 step"),
     entry<AllGather, always, ring_schedule, ring_summary>(
         AlgorithmId::Ring, "every block once around rings: n-1 steps of S/n"),
     entry<AllGather, nvls_unsupported, nvls_schedule, nvls_summary>(
@@ -79,6 +91,8 @@ constexpr std::array table = {
         AlgorithmId::Pat, "a binomial tree from every rank, all at once, far hops first"),
     entry<AllGather, recursive_unsupported, recursive_schedule, recursive_summary>(
         AlgorithmId::RecursiveDoubling, "twice the data in each of log2(n) steps"),
+    entry<AllGather, all_pairs_unsupported, all_pairs_schedule, all_pairs_summary>(
+        AlgorithmId::AllPairs, "every rank sends its block to all at once, over counterparts"),
     entry<ReduceScatter, always, ring_schedule, ring_summary>(
         AlgorithmId::Ring, "every block once around rings: n-1 steps of S/n"),
     entry<ReduceScatter, nvls_unsupported, nvls_schedule, nvls_summary>(
@@ -87,6 +101,8 @@ constexpr std::array table = {
         AlgorithmId::Pat, "a binomial tree to every rank, all at once, near hops first"),
     entry<ReduceScatter, recursive_unsupported, recursive_schedule, recursive_summary>(
         AlgorithmId::RecursiveDoubling, "half the data in each of log2(n) steps"),
+    entry<ReduceScatter, all_pairs_unsupported, all_pairs_schedule, all_pairs_summary>(
+        AlgorithmId::AllPairs, "every rank sends each its shard at once, over counterparts"),
     entry<AllToAll, always, direct_schedule, direct_summary>(AlgorithmId::Direct,
                                                              "every pair at once"),
     entry<AllToAll, always, pairwise_schedule, pairwise_summary>(

@@ -63,6 +63,11 @@ std::string malformed(const Schedule& s) {
       return fmt::format("transfer {} is not between two ranks", i);
     }
     if (transfer.block >= blocks) return fmt::format("transfer {} carries no known block", i);
+    if (transfer.action == Action::Contribute &&
+        (!reduces(s.op) || std::max(transfer.from, transfer.to) >= s.ranks)) {
+      return fmt::format("{} contributes, but not from one rank of a sum to another",
+                         name_transfer(s, i));
+    }
     for (const std::uint32_t earlier : s.after(i)) {
       if (earlier >= i) {
         return fmt::format("{} comes before transfer {}, which it needs", name_transfer(s, i),
@@ -160,6 +165,13 @@ class Checker {
     return std::span(held_).subspan(std::size_t{rank} * words_, words_);
   }
 
+  // What a rank holds of the block at the start of a sum.
+  std::span<std::uint64_t> contribution(std::uint32_t rank) {
+    contribution_.assign(words_, 0);
+    contribution_[rank / 64] = std::uint64_t{1} << (rank % 64);
+    return contribution_;
+  }
+
   // --- order
 
   // Which carriers of the block end before carrier i starts, as far as dependencies within the
@@ -202,7 +214,10 @@ class Checker {
   std::string order(std::uint32_t i) {
     const Transfer& transfer = schedule_.transfers[carriers_[i]];
     const Access change = transfer.action == Action::Copy ? Access::Write : Access::Add;
-    if (const auto u = conflict(transfer.from, Access::Read, i)) return unordered(*u, i);
+    // What a rank contributes is its input, which nothing changes.
+    if (transfer.action != Action::Contribute) {
+      if (const auto u = conflict(transfer.from, Access::Read, i)) return unordered(*u, i);
+    }
     if (const auto u = conflict(transfer.to, change, i)) return unordered(*u, i);
     return {};
   }
@@ -241,7 +256,8 @@ class Checker {
   // --- contents
 
   std::string execute(const Transfer& transfer) {
-    const auto from = held(transfer.from);
+    const auto from =
+        transfer.action == Action::Contribute ? contribution(transfer.from) : held(transfer.from);
     const auto to = held(transfer.to);
     if (std::ranges::all_of(from, [](std::uint64_t word) { return word == 0; })) {
       return fmt::format("{} sends block {} without having it", name(schedule_, transfer.from),
@@ -307,6 +323,7 @@ class Checker {
   const std::uint32_t
       words_;  // Per set of contributions; blocks that are only copied have a single one.
   std::vector<std::uint64_t> held_;
+  std::vector<std::uint64_t> contribution_;
   std::vector<Uses> uses_;
 
   std::uint32_t block_ = 0;

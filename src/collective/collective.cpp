@@ -14,9 +14,11 @@ namespace flyover {
 
 namespace {
 
-constexpr std::array<std::string_view, 9> names = {"ring",      "tree",     "nvls",
-                                                   "nvls-tree", "pat",      "recursive-doubling",
-                                                   "direct",    "pairwise", "hierarchical"};
+constexpr std::array<std::string_view, 13> names = {
+    "ring",           "tree",          "nvls",         "nvls-tree",
+    "collnet-direct", "collnet-chain", "pat",          "recursive-doubling",
+    "direct",         "pairwise",      "hierarchical", "all-pairs",
+    "one-shot"};
 
 // "NVLSTree", "nvls-tree" and "nvls_tree" are one name.
 std::string plain(std::string_view name) {

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "schedule_writer.hpp"
 #include "variants.hpp"
 
@@ -8,6 +10,10 @@ namespace {
 bool reduces(const CollectiveShape& shape) {
   return shape.op != CollectiveOp::AllGather;
 }
+bool is_one_domain(const CollectiveShape& shape) {
+  const auto& domain = shape.group.domain;
+  return std::ranges::all_of(domain, [&](std::uint32_t d) { return d == domain.front(); });
+}
 bool multicasts(const CollectiveShape& shape) {
   return shape.op != CollectiveOp::ReduceScatter;
 }
@@ -16,9 +22,10 @@ bool multicasts(const CollectiveShape& shape) {
 
 std::string nvls_unsupported(const CollectiveShape& shape) {
   if (!shape.in_switch_reduction) return "needs NVLS in the domain";
-  for (const std::uint32_t domain : shape.group.domain) {
-    if (domain != shape.group.domain.front()) return "needs all ranks in one domain";
-  }
+  if (is_one_domain(shape)) return {};
+  if (shape.op != CollectiveOp::AllReduce) return "needs all ranks in one domain";
+  if (!shape.in_network_reduction)
+    return "needs all ranks in one domain, or a network that reduces";
   return {};
 }
 
@@ -26,6 +33,7 @@ std::string nvls_unsupported(const CollectiveShape& shape) {
 // (multimem.ld_reduce); the owner stores it to the switch, which writes it to all ranks, the owner
 // among them (multimem.st). Blocks follow one another through every rank's links.
 Schedule nvls_schedule(const CollectiveShape& shape, Bytes bytes) {
+  if (!is_one_domain(shape)) return nvls_network_schedule(shape, bytes);
   const std::uint32_t n = shape.group.ranks();
   const std::uint32_t relay = n;
   const std::uint64_t blocks = std::uint64_t{shape.channels} * n;
@@ -67,6 +75,7 @@ Schedule nvls_schedule(const CollectiveShape& shape, Bytes bytes) {
 }
 
 Summary nvls_summary(const CollectiveShape& shape) {
+  if (!is_one_domain(shape)) return nvls_network_summary(shape);
   const std::uint32_t n = shape.group.ranks();
   SummaryWriter writer(shape);
   Summary& summary = writer.summary();

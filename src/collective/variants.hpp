@@ -25,6 +25,16 @@ namespace flyover {
 [[nodiscard]] std::string nvls_unsupported(const CollectiveShape& shape);
 [[nodiscard]] Schedule nvls_schedule(const CollectiveShape& shape, Bytes bytes);
 [[nodiscard]] Summary nvls_summary(const CollectiveShape& shape);
+// Its all-reduce over several domains, added up by the network's switches.
+[[nodiscard]] Schedule nvls_network_schedule(const CollectiveShape& shape, Bytes bytes);
+[[nodiscard]] Summary nvls_network_summary(const CollectiveShape& shape);
+
+// All-reduce.
+[[nodiscard]] std::string collnet_unsupported(const CollectiveShape& shape);
+[[nodiscard]] Schedule collnet_direct_schedule(const CollectiveShape& shape, Bytes bytes);
+[[nodiscard]] Summary collnet_direct_summary(const CollectiveShape& shape);
+[[nodiscard]] Schedule collnet_chain_schedule(const CollectiveShape& shape, Bytes bytes);
+[[nodiscard]] Summary collnet_chain_summary(const CollectiveShape& shape);
 
 // All-reduce.
 [[nodiscard]] std::string nvls_tree_unsupported(const CollectiveShape& shape);
@@ -39,6 +49,15 @@ namespace flyover {
 [[nodiscard]] std::string recursive_unsupported(const CollectiveShape& shape);
 [[nodiscard]] Schedule recursive_schedule(const CollectiveShape& shape, Bytes bytes);
 [[nodiscard]] Summary recursive_summary(const CollectiveShape& shape);
+
+// All-reduce, all-gather, reduce-scatter.
+[[nodiscard]] std::string all_pairs_unsupported(const CollectiveShape& shape);
+[[nodiscard]] Schedule all_pairs_schedule(const CollectiveShape& shape, Bytes bytes);
+[[nodiscard]] Summary all_pairs_summary(const CollectiveShape& shape);
+
+// All-reduce.
+[[nodiscard]] Schedule one_shot_schedule(const CollectiveShape& shape, Bytes bytes);
+[[nodiscard]] Summary one_shot_summary(const CollectiveShape& shape);
 
 // All-to-all, scatter, gather, send/recv.
 [[nodiscard]] Schedule direct_schedule(const CollectiveShape& shape, Bytes bytes);

@@ -35,14 +35,20 @@ struct Candidate {
   Protocol protocol{};
   const Pattern* pattern = nullptr;
   const LatencyRule* latency = nullptr;
-  double issue = 0;                 // Seconds that the host needs to start all GPUs of a process.
-  std::uint32_t channels = 1;       // That the library opens.
-  double wire_rate = unlimited;     // Bytes of the call per second that the slowest link allows.
-  double cap = unlimited;           // That the kernels allow.
-  std::string slowest;              // The slowest link, in words,
-  std::string capped_by;            // and the cap.
-  double efficiency = 1;            // Of the slowest link.
-  std::vector<double> per_payload;  // Wire bytes per payload byte, by link class.
+  double issue = 0;              // Seconds that the host needs to start all GPUs of a process.
+  std::uint32_t channels = 1;    // That the library opens.
+  double wire_rate = unlimited;  // Bytes of the call per second that the slowest link allows.
+  double cap = unlimited;        // That the kernels allow.
+  // Where messages get a share of the channels: the rate of one,
+  double channel_rate = unlimited;
+  std::uint32_t peers = 0;           // the messages that a rank sends at once, 0 elsewhere,
+  std::uint32_t members = 1;         // and among how many members the call's bytes are divided.
+  std::string slowest;               // The slowest link, in words,
+  std::string capped_by;             // and the cap.
+  double efficiency = 1;             // Of the slowest link.
+  std::vector<double> efficiencies;  // As the rules have them, by link class,
+  double kernel_cap = unlimited;     // and the cap.
+  std::vector<double> per_payload;   // Wire bytes per payload byte, by link class.
   std::shared_ptr<const std::vector<Hop>> loads;  // Filled when first chosen.
 };
 
@@ -61,6 +67,16 @@ std::uint32_t rotations_of(const GroupFacts& facts, std::uint32_t channels) {
   if (facts.domains == 1) return 1;
   const std::uint32_t most = std::min(channels, facts.members);
   return most < facts.rails ? most : most - most % facts.rails;
+}
+
+CollectiveShape collective_shape(const CollectiveCall& call, const GroupFacts& facts,
+                                 std::uint32_t channels) {
+  return {.op = call.op,
+          .group = facts.shape,
+          .channels = channels,
+          .root = call.root,
+          .in_switch_reduction = facts.in_switch_reduction,
+          .in_network_reduction = facts.in_network_reduction};
 }
 
 // The model of a library leaves nothing where there is no network; then this is the reason to give.
@@ -119,6 +135,7 @@ struct CostModel::Impl {
         library(l),
         stack(stack_in_use(l)),
         network(network_rule(l, t.fabric_preset)),
+        site(l.site),
         links(classify_links(t)),
         scratch(t.links.size()) {}
 
@@ -127,6 +144,7 @@ struct CostModel::Impl {
   const Library& library;
   const StackRule* stack;      // Null: launches cost nothing.
   const NetworkRule* network;  // Null: as the latency rules have it.
+  SiteParameters site;
   LinkClasses links;
   LoadMap scratch;
   std::map<GroupKey, std::unique_ptr<Group>> groups;
@@ -155,11 +173,22 @@ struct CostModel::Impl {
   }
   void rate(Candidate& candidate, const RuleQuery& query, const GroupFacts& facts,
             double bus_per_byte) const;
+  void apply_site(Candidate& candidate) const;
   CollectivePlan plan(const Candidate& candidate, const CollectiveCall& call,
                       double dtype_rate) const;
   void attach_loads(Candidate& candidate, CollectivePlan& plan) const;
   bool tuned(CollectiveOp op) const {
     return std::ranges::find(library.tuned, op) != library.tuned.end();
+  }
+  // Whether the library would consider it here; one that takes the fastest would all that it can.
+  bool offers(const CollectiveCall& call, const TunerGroup& tuner, const TunerGraphs& graphs,
+              AlgorithmId algorithm, Protocol protocol) const {
+    if (!library.tuning || !tuned(call.op)) return true;
+    if (library.choice == ChoiceRule::Fastest) {
+      return tuner_can(call.op, algorithm, protocol, tuner);
+    }
+    return tuner_time(*library.tuning, tuner, graphs, call.op, algorithm, protocol, call.bytes)
+        .has_value();
   }
 };
 
@@ -200,25 +229,64 @@ std::string CostModel::Impl::refusal(const CollectiveCall& call, const GroupFact
   if (nvls && !library.settings.nvls) return "NCCL_NVLS_ENABLE=0";
   const Algorithm* known = find_algorithm(call.op, algorithm);
   require(known != nullptr, "a library lists algorithms that exist");
-  CollectiveShape shape{call.op, facts.shape, channels, call.root, facts.in_switch_reduction};
+  const bool sharp = algorithm == AlgorithmId::CollnetDirect ||
+                     algorithm == AlgorithmId::CollnetChain ||
+                     (algorithm == AlgorithmId::Nvls && call.op == CollectiveOp::AllReduce);
+  if (sharp && facts.domains > 1) {
+    if (!topology.in_network_reduction) {
+      return fmt::format("{} switches do not reduce",
+                         topology.fabric_preset.empty() ? "the network's" : topology.fabric_preset);
+    }
+    if (!library.settings.collnet) return "NCCL_COLLNET_ENABLE is not set";
+  }
+  const CollectiveShape shape = collective_shape(call, facts, channels);
   return known->unsupported(shape);
 }
 
 // Efficiencies and caps: the rate without contention.
 void CostModel::Impl::rate(Candidate& candidate, const RuleQuery& query, const GroupFacts& facts,
                            double bus_per_byte) const {
-  const double wire = library.wire_bytes.at(candidate.protocol);
-  std::vector<double> efficiency(links.classes.size(), 1.0);
-  candidate.per_payload.assign(links.classes.size(), wire);
+  candidate.efficiencies.assign(links.classes.size(), 1.0);
   for (std::size_t c = 0; c < links.classes.size(); ++c) {
     RuleQuery link_query = query;
     link_query.link = &links.classes[c];
     if (const EfficiencyRule* rule = first_rule(library.efficiencies, link_query)) {
-      efficiency[c] = share_at(*rule, facts.members);
-      candidate.per_payload[c] = wire / efficiency[c];
+      candidate.efficiencies[c] = share_at(*rule, facts.members);
     }
   }
+  if (const CapRule* rule = first_rule(library.caps, query); rule && bus_per_byte > 0) {
+    const double by_channels = rule->per_channel * candidate.channels;
+    candidate.kernel_cap = std::min(rule->total, by_channels) / bus_per_byte;
+    candidate.capped_by = rule->total <= by_channels
+                              ? fmt::format("protocol ({})", to_string(candidate.protocol))
+                              : fmt::format("channels ({})", candidate.channels);
+    if (library.point_to_point && candidate.algorithm == AlgorithmId::Direct &&
+        facts.domains == 1) {
+      candidate.channel_rate = rule->per_channel / bus_per_byte;
+      candidate.members = std::max(facts.members, 2U);
+      candidate.peers = query.op == CollectiveOp::SendRecv ? 1 : candidate.members - 1;
+    }
+  }
+  apply_site(candidate);
+}
 
+// What a site's bandwidths make of the rules' rates.
+void CostModel::Impl::apply_site(Candidate& candidate) const {
+  const double wire = library.wire_bytes.at(candidate.protocol);
+  const auto efficiency = [&](std::size_t c) {
+    const bool network_link = links.classes[c].family == "network";
+    const SiteParameter& factor = network_link ? site.network_bandwidth : site.domain_bandwidth;
+    return candidate.efficiencies[c] * factor.value;
+  };
+  candidate.per_payload.resize(links.classes.size());
+  for (std::size_t c = 0; c < links.classes.size(); ++c) {
+    candidate.per_payload[c] = wire / efficiency(c);
+  }
+  candidate.cap = candidate.kernel_cap;
+  if (candidate.protocol != Protocol::Simple) candidate.cap *= site.protocol_bandwidth.value;
+  candidate.loads.reset();
+
+  candidate.wire_rate = unlimited;
   LinkId slowest{};
   for (const Hop& hop : candidate.pattern->payload) {
     const double weight = hop.share * candidate.per_payload[links.of_link[hop.link]];
@@ -230,15 +298,7 @@ void CostModel::Impl::rate(Candidate& candidate, const RuleQuery& query, const G
   }
   if (candidate.wire_rate < unlimited) {
     candidate.slowest = describe_link(topology, slowest);
-    candidate.efficiency = efficiency[links.of_link[slowest]];
-  }
-
-  if (const CapRule* rule = first_rule(library.caps, query); rule && bus_per_byte > 0) {
-    const double by_channels = rule->per_channel * candidate.channels;
-    candidate.cap = std::min(rule->total, by_channels) / bus_per_byte;
-    candidate.capped_by = rule->total <= by_channels
-                              ? fmt::format("protocol ({})", to_string(candidate.protocol))
-                              : fmt::format("channels ({})", candidate.channels);
+    candidate.efficiency = efficiency(links.of_link[slowest]);
   }
 }
 
@@ -280,18 +340,15 @@ std::unique_ptr<Group> CostModel::Impl::build(const CollectiveCall& call) {
                                               to_string(protocol), topology.fabric_preset));
         continue;
       }
-      if (library.choice == ChoiceRule::NcclModel && tuned(call.op) &&
-          !tuner_time(*library.tuning, facts.tuner, group->graphs, call.op, id, protocol,
-                      call.bytes)) {
+      if (!offers(call, facts.tuner, group->graphs, id, protocol)) {
         group->refusals.push_back(
             fmt::format("{} {}: NCCL does not use it here", to_string(id), to_string(protocol)));
         continue;
       }
       if (!pattern) {
-        pattern = std::make_unique<Pattern>(
-            trace_pattern(topology, router, scratch, call.ranks,
-                          {call.op, facts.shape, rotations, call.root, facts.in_switch_reduction},
-                          *find_algorithm(call.op, id), {library.mesh_rings, library.rail_rings}));
+        pattern = std::make_unique<Pattern>(trace_pattern(
+            topology, router, scratch, call.ranks, collective_shape(call, facts, rotations),
+            *find_algorithm(call.op, id), {library.mesh_rings, library.rail_rings}));
       }
       Candidate candidate;
       candidate.algorithm = id;
@@ -317,9 +374,20 @@ CollectivePlan CostModel::Impl::plan(const Candidate& candidate, const Collectiv
   plan.algorithm = candidate.algorithm;
   plan.protocol = candidate.protocol;
   plan.channels = candidate.channels;
+  plan.sharp = pattern.sharp;
 
   plan.rate_cap = candidate.cap;
   std::string capped_by = candidate.capped_by;
+  if (candidate.peers > 0) {
+    const std::int64_t parts = candidate.peers == 1 ? 1 : candidate.members;
+    const std::uint32_t each = channels_per_peer(*library.point_to_point, candidate.members,
+                                                 Bytes{call.bytes.count() / parts});
+    plan.channels = std::min(candidate.channels, candidate.peers * each);
+    if (const double rate = candidate.channel_rate * plan.channels; rate < plan.rate_cap) {
+      plan.rate_cap = rate;
+      capped_by = fmt::format("channels ({})", plan.channels);
+    }
+  }
   if (const double reduced = std::min(candidate.wire_rate, candidate.cap) * dtype_rate;
       dtype_rate < 1 && reduced < plan.rate_cap) {
     plan.rate_cap = reduced;
@@ -331,21 +399,34 @@ CollectivePlan CostModel::Impl::plan(const Candidate& candidate, const Collectiv
 
   double startup = 0;
   if (library.lockstep) {
-    startup = pattern.steps * to_seconds(pattern.longest_latency);
+    startup =
+        std::max(0.0, pattern.steps * to_seconds(pattern.longest_latency) + site.launch.value);
   } else {
     const double beyond =
         std::max(0.0, to_seconds(pattern.mean_network_latency) - to_seconds(rule.network_wire));
     const double hop = network == nullptr ? 0 : to_seconds(network->hop);
     const double message = network == nullptr ? 0 : to_seconds(network->message);
-    const double hops = pattern.domain_hops * to_seconds(rule.domain_hop) +
-                        pattern.network_hops * (to_seconds(rule.network_hop) + beyond + hop);
-    const double half = static_cast<double>(rule.fill_half.count());
-    startup = to_seconds(rule.base) + pattern.domain_messages * to_seconds(rule.domain_message) +
-              pattern.network_messages * (to_seconds(rule.network_message) + message) +
+    const double near = site.domain_latency.value;
+    const double far = site.network_latency.value;
+    const double hops =
+        pattern.domain_hops * to_seconds(rule.domain_hop) * near +
+        pattern.network_hops * (to_seconds(rule.network_hop) * far + beyond + hop * far);
+    startup = to_seconds(rule.base) +
+              pattern.domain_messages * to_seconds(rule.domain_message) * near +
+              pattern.network_messages * (to_seconds(rule.network_message) + message) * far +
               root_sum(hops, transfer, rule.overlap) - transfer;
-    if (size > 0) startup += to_seconds(rule.fill) * size / (size + half);
+    const auto fill = [&](Duration full, Bytes half) {
+      const double half_way = static_cast<double>(half.count()) * site.pipeline_size.value;
+      return to_seconds(full) * site.pipeline.value * size / (size + half_way);
+    };
+    if (size > 0) {
+      startup += fill(rule.fill, rule.fill_half);
+      const bool crosses = pattern.network_hops + pattern.network_messages > 0;
+      if (network != nullptr && crosses) startup += fill(network->fill, network->fill_half);
+    }
+    if (stack != nullptr) startup += to_seconds(stack->launch);
+    startup = std::max(0.0, startup + site.launch.value);
     if (stack != nullptr) {
-      startup += to_seconds(stack->launch);
       startup = root_sum(startup + transfer, candidate.issue, stack->overlap) - transfer;
     }
   }
@@ -384,6 +465,14 @@ CostModel::CostModel(const Topology& topology, const Router& router, const Libra
     : impl_(std::make_unique<Impl>(topology, router, library)) {}
 CostModel::~CostModel() = default;
 CostModel::CostModel(CostModel&&) noexcept = default;
+
+void CostModel::set_site(const SiteParameters& site) {
+  impl_->site = site;
+  for (const auto& entry : impl_->groups) {
+    for (Candidate& candidate : entry.second->candidates) impl_->apply_site(candidate);
+  }
+  for (const auto& entry : impl_->pairs) impl_->apply_site(entry.second->candidate);
+}
 
 GroupShape CostModel::shape(std::span<const std::uint32_t> ranks) const {
   return group_shape(impl_->topology, impl_->router, ranks);

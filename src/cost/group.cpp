@@ -61,22 +61,62 @@ double nic_port_bandwidth(const Topology& topology, VertexId nic) {
   return total / 1e9;
 }
 
+// What a table says of a network by its generation or, failing that, its kind.
+template <class Table>
+auto by_network(const Table& table, const std::string& generation) {
+  auto found = table.find(generation);
+  return found != table.end() ? found : table.find(link_family(generation));
+}
+
+bool joins_nics(const Topology& topology, const NcclTuning& tuning, double port) {
+  if (tuning.joined_port > 0 && port <= tuning.joined_port) return true;
+  const std::string& generation = topology.fabric_preset;
+  return std::ranges::any_of(tuning.joined_networks, [&](const std::string& name) {
+    return name == generation || name == link_family(generation);
+  });
+}
+
+// NICs as NCCL sees them: those that one GPU has for itself may show as one.
 void plan_network(const Topology& topology, const Router& router, const NcclTuning& tuning,
                   std::span<const std::uint32_t> ranks, const std::vector<std::uint32_t>& members,
                   TunerGroup& group) {
-  std::vector<VertexId> nics;
+  struct Device {
+    VertexId first{};
+    double bandwidth = 0;
+  };
+  std::vector<Device> devices;
   for (const std::uint32_t member : members) {
     const auto own = router.nics(ranks[member]);
-    nics.insert(nics.end(), own.begin(), own.end());
+    double together = 0;
+    bool join = own.size() > 1;
+    for (const VertexId nic : own) {
+      const double port = nic_port_bandwidth(topology, nic);
+      join = join && joins_nics(topology, tuning, port);
+      together += port;
+    }
+    if (join) {
+      devices.push_back({own.front(), together});
+      continue;
+    }
+    for (const VertexId nic : own) devices.push_back({nic, nic_port_bandwidth(topology, nic)});
   }
-  std::ranges::sort(nics);
-  nics.erase(std::unique(nics.begin(), nics.end()), nics.end());
-  group.nics = static_cast<std::uint32_t>(nics.size());
-  for (const VertexId nic : nics) {
-    const double planned = nic_port_bandwidth(topology, nic) * tuning.network_share;
-    group.nic_bandwidth =
-        group.nic_bandwidth == 0 ? planned : std::min(group.nic_bandwidth, planned);
+  std::ranges::sort(devices, {}, &Device::first);
+  const auto same = [](const Device& a, const Device& b) { return a.first == b.first; };
+  devices.erase(std::unique(devices.begin(), devices.end(), same), devices.end());
+  group.nics = static_cast<std::uint32_t>(devices.size());
+  if (devices.empty()) return;
+  group.nic_bandwidth =
+      std::ranges::min(devices, {}, &Device::bandwidth).bandwidth * tuning.network_share;
+  const auto latency = by_network(tuning.plugin_latencies, topology.fabric_preset);
+  if (latency != tuning.plugin_latencies.end()) group.plugin_latency = latency->second;
+}
+
+bool has_switches(const Topology& topology, const Node& node) {
+  for (std::uint32_t i = 0; i < node.vertices; ++i) {
+    const VertexId vertex{static_cast<std::uint32_t>(node.first_vertex) + i};
+    if (topology.vertices[vertex].kind == VertexKind::NvSwitch) return true;
   }
+  return false;
 }
 
 }  // namespace
@@ -110,12 +150,20 @@ GroupFacts examine_group(const Topology& topology, const Router& router, const L
     return router.has_in_switch_reduction(ranks[members.front()]);
   });
 
+  facts.in_network_reduction = topology.in_network_reduction && library.settings.collnet;
+
   TunerGroup& tuner = facts.tuner;
   tuner.ranks = static_cast<std::uint32_t>(ranks.size());
   tuner.nodes = facts.domains;
   tuner.local_ranks = facts.members;
   tuner.architecture = facts.architecture;
   tuner.nvlink = facts.link.family == "nvlink";
+  tuner.collnet = facts.in_network_reduction;
+  const NodeId first = topology.node_of_rank(ranks.front());
+  if (first != no_node) {
+    tuner.cpu_vendor = topology.nodes[first].cpu_vendor;
+    tuner.switched = has_switches(topology, topology.nodes[first]);
+  }
   if (library.tuning) {
     tuner.node_bandwidth =
         planned_node_bandwidth(topology, *library.tuning, ranks[fullest->front()], facts.link);

@@ -19,10 +19,11 @@ struct GroupFacts {
   std::uint32_t members = 1;  // Of the fullest domain.
   std::uint32_t rails = 1;    // On which channels enter a domain: entry_rails.
   bool in_switch_reduction = false;
-  std::string architecture;  // Of the first member,
-  std::string gpu;           // and its model.
-  LinkClass link;            // What joins members inside domains: the slowest family in use.
-  TunerGroup tuner;          // Speeds are zero without a tuning model.
+  bool in_network_reduction = false;  // The fabric's switches can, and the settings let them.
+  std::string architecture;           // Of the first member,
+  std::string gpu;                    // and its model.
+  LinkClass link;    // What joins members inside domains: the slowest family in use.
+  TunerGroup tuner;  // Speeds are zero without a tuning model.
 };
 
 [[nodiscard]] GroupShape group_shape(const Topology& topology, const Router& router,

@@ -69,6 +69,15 @@ double share_at(const EfficiencyRule& rule, std::uint32_t members) {
   return low.share + position * (high.share - low.share);
 }
 
+std::uint32_t channels_per_peer(const PointToPointRule& rule, std::uint32_t members, Bytes bytes) {
+  std::uint32_t channels = rule.channels;
+  while (channels > 1 && std::uint64_t{channels} * members > rule.channels) channels /= 2;
+  while (channels <= rule.channels / 2 && bytes.count() > rule.part.count() * channels) {
+    channels *= 2;
+  }
+  return channels;
+}
+
 void set_stack(Library& library, std::string_view name) {
   std::vector<std::string> names;
   for (const StackRule& stack : library.stacks) names.push_back(stack.name);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "flyover/base/error.hpp"
+#include "flyover/routing/summit.hpp"
 #include "mesh.hpp"
 
 namespace flyover {
@@ -77,6 +78,64 @@ class RailExits {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> exits_;
 };
 
+// What members hand to the switches of the network, and get from them, by channel. Switches add up
+// what meets in them and send copies: a cable between two of them carries each byte once, however
+// many members are behind it.
+class NetworkTraffic {
+ public:
+  void add(const EdgeLoad& edge, std::uint32_t ranks) {
+    const bool up = edge.from < ranks;
+    (up ? up_ : down_)[edge.channel].push_back({up ? edge.from : edge.to, edge.fraction});
+  }
+
+  // Returns the longest latency from a member to the summit or back.
+  Duration release(const Topology& topology, const Router& router,
+                   std::span<const std::uint32_t> ranks, const GroupShape& group,
+                   LoadMap& load) const {
+    Duration longest{};
+    for (const bool up : {true, false}) {
+      for (const auto& [channel, members] : up ? up_ : down_) {
+        std::map<LinkId, double> trunks;
+        for (const Member& member : members) {
+          const std::uint32_t other = ranks[partner(members, group, member.rank)];
+          const std::uint32_t from = up ? ranks[member.rank] : other;
+          const std::uint32_t to = up ? other : ranks[member.rank];
+          const SummitCut cut =
+              cut_at_summit(topology, router.route(from, to, channel), topology.node_of_rank(from));
+          const Route& part = up ? cut.up : cut.down;
+          longest = std::max(longest, part.latency);
+          for (const Hop& hop : part.hops) {
+            const double amount = member.fraction * hop.share;
+            if (is_trunk(topology, hop.link)) {
+              trunks[hop.link] = std::max(trunks[hop.link], amount);
+            } else {
+              load.add(hop.link, amount);
+            }
+          }
+        }
+        for (const auto& [link, amount] : trunks) load.add(link, amount);
+      }
+    }
+    return longest;
+  }
+
+ private:
+  struct Member {
+    std::uint32_t rank;
+    double fraction;
+  };
+
+  // Whom a route to the summit leads towards: the first member, and from its domain the last.
+  static std::uint32_t partner(const std::vector<Member>& members, const GroupShape& group,
+                               std::uint32_t rank) {
+    const std::uint32_t first = members.front().rank;
+    return group.domain[rank] == group.domain[first] ? members.back().rank : first;
+  }
+
+  std::map<std::uint16_t, std::vector<Member>> up_;
+  std::map<std::uint16_t, std::vector<Member>> down_;
+};
+
 }  // namespace
 
 Pattern trace_pattern(const Topology& topology, const Router& router, LoadMap& scratch,
@@ -100,6 +159,7 @@ Pattern trace_pattern(const Topology& topology, const Router& router, LoadMap& s
 
   std::vector<std::uint32_t> domain_peers(ranks.size());
   std::vector<std::uint32_t> network_peers(ranks.size());
+  NetworkTraffic network;
   std::vector<double> up(ranks.size());  // Into the switches of a domain, over all channels.
   std::vector<double> down(ranks.size());
   double network_latency = 0;
@@ -108,6 +168,14 @@ Pattern trace_pattern(const Topology& topology, const Router& router, LoadMap& s
     const bool from_relay = edge.from >= summary.ranks;
     const bool to_relay = edge.to >= summary.ranks;
     require(!(from_relay && to_relay), "switches do not talk to each other");
+    const auto in_network = [&](std::uint32_t relay) {
+      return summary.relay_domain[relay - summary.ranks] == network_relay;
+    };
+    if ((from_relay && in_network(edge.from)) || (to_relay && in_network(edge.to))) {
+      network.add(edge, summary.ranks);
+      pattern.sharp = true;
+      continue;
+    }
     if (from_relay) {
       down[edge.to] += edge.fraction;
       continue;
@@ -130,6 +198,8 @@ Pattern trace_pattern(const Topology& topology, const Router& router, LoadMap& s
     }
   }
   pattern.longest_latency = std::max(pattern.longest_latency, spreader.release(router, scratch));
+  const Duration climb = network.release(topology, router, ranks, shape.group, scratch);
+  pattern.longest_latency = std::max(pattern.longest_latency, climb);
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const auto add = [&](const Route& route, double fraction) {
       scratch.add(route, fraction);
@@ -143,6 +213,7 @@ Pattern trace_pattern(const Topology& topology, const Router& router, LoadMap& s
 
   pattern.domain_messages = *std::ranges::max_element(domain_peers);
   pattern.network_messages = *std::ranges::max_element(network_peers);
+  if (climb > Duration{}) pattern.mean_network_latency = climb;
   if (network_edges > 0) {
     pattern.mean_network_latency =
         Duration{static_cast<Duration::rep>(network_latency / static_cast<double>(network_edges))};

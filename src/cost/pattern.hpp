@@ -13,6 +13,7 @@ namespace flyover {
 // What one algorithm does on one group, whatever the size and the protocol.
 struct Pattern {
   std::vector<Hop> payload;  // Payload bytes on each link per byte of the call.
+  bool sharp = false;        // Switches of the network reduce.
   std::uint32_t steps = 0;   // As in Summary.
   std::uint32_t domain_hops = 0;
   std::uint32_t network_hops = 0;

@@ -19,8 +19,9 @@ std::vector<std::string> algorithm_names() {
   std::vector<std::string> names;
   for (const AlgorithmId id :
        {AlgorithmId::Ring, AlgorithmId::Tree, AlgorithmId::Nvls, AlgorithmId::NvlsTree,
-        AlgorithmId::Pat, AlgorithmId::RecursiveDoubling, AlgorithmId::Direct,
-        AlgorithmId::Pairwise, AlgorithmId::Hierarchical}) {
+        AlgorithmId::CollnetDirect, AlgorithmId::CollnetChain, AlgorithmId::Pat,
+        AlgorithmId::RecursiveDoubling, AlgorithmId::Direct, AlgorithmId::Pairwise,
+        AlgorithmId::Hierarchical, AlgorithmId::AllPairs, AlgorithmId::OneShot}) {
     names.emplace_back(to_string(id));
   }
   return names;
@@ -109,6 +110,10 @@ constexpr Variable variables[] = {
      [](LibrarySettings& settings, std::string_view name, std::string_view value) {
        read_list(name, value, protocol, protocol_names(), "a protocol", settings.protocols,
                  settings.forbidden_protocols);
+     }},
+    {"NCCL_COLLNET_ENABLE",
+     [](LibrarySettings& settings, std::string_view name, std::string_view value) {
+       settings.collnet = whole_number(name, value, 0, 1) != 0;
      }},
     // 2 leaves the decision to NCCL, which takes NVLS where it can.
     {"NCCL_NVLS_ENABLE",

@@ -38,6 +38,7 @@ struct NodeEntry {
   std::string preset = "explicit";
   std::string gpu;
   std::string nic_model;
+  std::string cpu_vendor;
   bool in_switch_reduction = false;
 };
 
@@ -97,11 +98,14 @@ class GraphReader {
   void read_node_entries() {
     if (!root_.has("nodes")) return;
     for (const Field& item : root_["nodes"].elements()) {
-      item.allow_only({"name", "preset", "gpu", "nic_model", "in_switch_reduction"});
+      item.allow_only({"name", "preset", "gpu", "nic_model", "cpu_vendor", "in_switch_reduction"});
       NodeEntry entry;
       if (item.has("preset")) entry.preset = item["preset"].text();
       if (item.has("gpu")) entry.gpu = item["gpu"].text();
       if (item.has("nic_model")) entry.nic_model = item["nic_model"].text();
+      if (item.has("cpu_vendor")) {
+        entry.cpu_vendor = item["cpu_vendor"].one_of({"intel", "amd", "arm"});
+      }
       if (item.has("in_switch_reduction")) {
         entry.in_switch_reduction = item["in_switch_reduction"].boolean();
       }
@@ -199,6 +203,7 @@ class GraphReader {
       const NodeEntry facts = entry == entries_.end() ? NodeEntry{} : entry->second;
       node.preset = facts.preset;
       node.nic_model = facts.nic_model;
+      node.cpu_vendor = facts.cpu_vendor;
       node.in_switch_reduction = facts.in_switch_reduction;
       topology_.nodes.push_back(node);
     }
@@ -240,9 +245,13 @@ class GraphReader {
     topology_.fabric = "explicit";
     if (!root_.has("fabric")) return;
     const Field fabric = root_["fabric"];
-    fabric.allow_only({"type", "preset", "routing", "seed", "torus", "ports_per_cable"});
+    fabric.allow_only(
+        {"type", "preset", "in_network_reduction", "routing", "seed", "torus", "ports_per_cable"});
     if (fabric.has("type")) topology_.fabric = fabric["type"].text();
     if (fabric.has("preset")) topology_.fabric_preset = fabric["preset"].text();
+    if (fabric.has("in_network_reduction")) {
+      topology_.in_network_reduction = fabric["in_network_reduction"].boolean();
+    }
     if (fabric.has("routing")) {
       topology_.routing =
           *routing_policy(fabric["routing"].one_of({"ecmp", "adaptive", "dimension-order"}));
@@ -366,8 +375,8 @@ class GraphReader {
     std::vector<std::string> insides(topology_.nodes.size());
     for (std::uint32_t n = 0; n < topology_.nodes.size(); ++n) {
       const Node& node = topology_.nodes[NodeId{n}];
-      insides[n] = fmt::format("{} {} {} {}", node.preset, node.gpu_model, node.nic_model,
-                               node.in_switch_reduction);
+      insides[n] = fmt::format("{} {} {} {} {}", node.preset, node.gpu_model, node.nic_model,
+                               node.cpu_vendor, node.in_switch_reduction);
       for (std::uint32_t i = 0; i < node.vertices; ++i) {
         const Vertex& v =
             topology_.vertices[VertexId{static_cast<std::uint32_t>(node.first_vertex) + i}];

@@ -133,11 +133,14 @@ void read_scale_up(const Field& field, NodeSpec& node) {
 }
 
 void read_pcie(const Field& field, NodeSpec& node) {
-  field.allow_only({"switches", "sockets", "sockets_per_board", "bandwidth", "gpu_bandwidth",
-                    "socket_bandwidth", "latency"});
+  field.allow_only({"switches", "sockets", "sockets_per_board", "cpu_vendor", "bandwidth",
+                    "gpu_bandwidth", "socket_bandwidth", "latency"});
   read_count(field, "switches", node.pcie_switches);
   read_count(field, "sockets", node.cpus);
   read_count(field, "sockets_per_board", node.cpus_per_board);
+  if (field.has("cpu_vendor")) {
+    node.cpu_vendor = field["cpu_vendor"].one_of({"intel", "amd", "arm"});
+  }
   const auto bus = [](const Field& f) { return read_bandwidth(f, Carrier::Bus); };
   read_if(field, "bandwidth", node.pcie_bandwidth, bus);
   read_if(field, "gpu_bandwidth", node.gpu_pcie_bandwidth, bus);
@@ -283,6 +286,7 @@ FabricSpec read_fabric_members(const Field& field, const Presets& presets, Fabri
                     "preset",
                     "link",
                     "radix",
+                    "in_network_reduction",
                     "nodes_per_unit",
                     "oversubscription",
                     "core_oversubscription",
@@ -307,6 +311,7 @@ FabricSpec read_fabric_members(const Field& field, const Presets& presets, Fabri
     base.link_bandwidth = network.link_bandwidth;
     base.link_latency = network.link_latency;
     base.radix = network.radix;
+    base.in_network_reduction = network.in_network_reduction;
   }
   if (field.has("type")) {
     std::vector<std::string> words;
@@ -324,6 +329,8 @@ FabricSpec read_fabric_members(const Field& field, const Presets& presets, Fabri
   read_if(field, "oversubscription", base.oversubscription, ratio);
   read_if(field, "core_oversubscription", base.core_oversubscription, ratio);
   read_count(field, "radix", base.radix, 2);
+  read_if(field, "in_network_reduction", base.in_network_reduction,
+          [](const Field& f) { return f.boolean(); });
   read_count(field, "nodes_per_unit", base.nodes_per_unit);
   read_count(field, "tiers", base.tiers);
   read_count(field, "units_per_pod", base.units_per_pod);

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include "flyover/base/error.hpp"
 #include "flyover/base/text.hpp"
@@ -97,7 +100,20 @@ Scope read_scope(const Field& rule) {
 }
 
 // Every number must say where it is from.
+// What scripts/fit knows of a rule's values. The model does not use it; only the form is checked.
+void check_fitted(const Field& rule) {
+  if (!rule.has("fitted")) return;
+  const Field fitted = rule["fitted"];
+  for (const std::string& value : fitted.keys()) {
+    const Field entry = fitted[value];
+    if (!rule.has(value)) entry.fail(fmt::format("the rule has no \"{}\"", value));
+    entry.allow_only({"prior", "spread", "group", "uncertainty", "rows"});
+    static_cast<void>(entry["spread"].positive_number());
+  }
+}
+
 Evidence read_evidence(const Field& rule) {
+  check_fitted(rule);
   Evidence evidence{rule["source"].text(), {}};
   if (evidence.source.empty()) rule["source"].fail("expected where the numbers come from");
   if (rule.has("validity")) evidence.validity = rule["validity"].text();
@@ -106,7 +122,8 @@ Evidence read_evidence(const Field& rule) {
 
 LatencyRule read_latency(const Field& field) {
   field.allow_only({"where", "base", "domain_hop", "network_hop", "network_wire", "domain_message",
-                    "network_message", "overlap", "fill", "fill_half", "source", "validity"});
+                    "network_message", "overlap", "fill", "fill_half", "source", "validity",
+                    "fitted"});
   LatencyRule rule;
   rule.where = read_scope(field);
   rule.base = field["base"].duration();
@@ -129,7 +146,7 @@ LatencyRule read_latency(const Field& field) {
 
 // A process drives one GPU unless the host's time per GPU is stated.
 StackRule read_stack(const Field& field, const std::string& name) {
-  field.allow_only({"launch", "issue", "most_gpus", "overlap", "source", "validity"});
+  field.allow_only({"launch", "issue", "most_gpus", "overlap", "source", "validity", "fitted"});
   StackRule rule;
   rule.name = name;
   rule.launch = field["launch"].duration();
@@ -144,19 +161,22 @@ StackRule read_stack(const Field& field, const std::string& name) {
 }
 
 NetworkRule read_network(const Field& field) {
-  field.allow_only({"links", "hop", "message", "protocols", "source", "validity"});
+  field.allow_only({"links", "hop", "message", "fill", "fill_half", "protocols", "source",
+                    "validity", "fitted"});
   NetworkRule rule;
   for (const Field& link : field["links"].elements()) rule.links.push_back(link.text());
   if (rule.links.empty()) field["links"].fail("expected at least one network");
   rule.hop = optional_duration(field, "hop");
   rule.message = optional_duration(field, "message");
+  rule.fill = optional_duration(field, "fill");
+  if (field.has("fill_half")) rule.fill_half = field["fill_half"].bytes();
   rule.protocols = read_list(field, "protocols", read_protocol);
   rule.evidence = read_evidence(field);
   return rule;
 }
 
 EfficiencyRule read_efficiency(const Field& field) {
-  field.allow_only({"where", "share", "source", "validity"});
+  field.allow_only({"where", "share", "source", "validity", "fitted"});
   EfficiencyRule rule;
   rule.where = read_scope(field);
   const Field share = field["share"];
@@ -178,7 +198,7 @@ EfficiencyRule read_efficiency(const Field& field) {
 }
 
 CapRule read_cap(const Field& field) {
-  field.allow_only({"where", "total", "per_channel", "source", "validity"});
+  field.allow_only({"where", "total", "per_channel", "source", "validity", "fitted"});
   CapRule rule;
   rule.where = read_scope(field);
   if (!field.has("total") && !field.has("per_channel")) {
@@ -210,6 +230,15 @@ ChannelRule read_channel(const Field& field) {
   return rule;
 }
 
+PointToPointRule read_point_to_point(const Field& field) {
+  field.allow_only({"channels", "part", "source", "validity"});
+  PointToPointRule rule;
+  rule.channels = field["channels"].count(1, 1024);
+  rule.part = field["part"].bytes();
+  rule.evidence = read_evidence(field);
+  return rule;
+}
+
 template <std::size_t n>
 std::array<double, n> read_numbers(const Field& field) {
   if (field.size() != n) {
@@ -237,14 +266,24 @@ std::vector<double> read_speeds(const Field& field) {
 
 TunerArchitecture read_tuner_architecture(const Field& field) {
   field.allow_only({"node_speeds", "network_speeds", "ll", "ring_ll128", "tree_ll128",
-                    "tree_simple", "halve_fast_channels"});
+                    "tree_simple", "nvls_tree", "nvls_efficiency", "bus_limit", "ring_plateau",
+                    "collnet_direct", "halve_fast_channels"});
   TunerArchitecture architecture;
   architecture.node_speeds = read_speeds(field["node_speeds"]);
   architecture.network_speeds = read_speeds(field["network_speeds"]);
-  architecture.ll = read_numbers<3>(field["ll"]);
+  architecture.ll = field["ll"].positive_number();
   architecture.ring_ll128 = read_numbers<3>(field["ring_ll128"]);
   architecture.tree_ll128 = read_numbers<3>(field["tree_ll128"]);
   architecture.tree_simple = read_numbers<3>(field["tree_simple"]);
+  if (field.has("nvls_tree")) architecture.nvls_tree = read_numbers<3>(field["nvls_tree"]);
+  if (field.has("nvls_efficiency")) {
+    architecture.nvls_efficiency = read_share(field["nvls_efficiency"]);
+  }
+  if (field.has("bus_limit")) architecture.bus_limit = field["bus_limit"].positive_number();
+  architecture.ring_plateau = field["ring_plateau"].positive_number();
+  if (field.has("collnet_direct")) {
+    architecture.collnet_direct = read_share(field["collnet_direct"]);
+  }
   architecture.halve_fast_channels = optional_flag(field, "halve_fast_channels");
   return architecture;
 }
@@ -259,11 +298,62 @@ std::array<std::uint32_t, n> read_counts(const Field& field) {
   return counts;
 }
 
+// By vendor of the processors; "any" for those that have no entry of their own.
+void read_hosts(const Field& hosts, NcclTuning& tuning) {
+  for (const std::string& vendor : hosts.keys()) {
+    const Field host = hosts[vendor];
+    host.allow_only({"ll", "network_post_us"});
+    tuning.hosts[vendor == "any" ? "" : vendor] = {read_numbers<2>(host["ll"]),
+                                                   host["network_post_us"].number()};
+  }
+  if (!tuning.hosts.contains("")) hosts.fail("expected an entry for \"any\" host");
+}
+
+void read_tuner_networks(const Field& networks, NcclTuning& tuning) {
+  networks.allow_only({"joined", "joined_port_GBps", "plugin_latencies_us"});
+  tuning.joined_networks = read_list(networks, "joined", read_text);
+  if (networks.has("joined_port_GBps")) tuning.joined_port = networks["joined_port_GBps"].number();
+  if (!networks.has("plugin_latencies_us")) return;
+  const Field latencies = networks["plugin_latencies_us"];
+  for (const std::string& name : latencies.keys()) {
+    tuning.plugin_latencies.emplace(name, latencies[name].positive_number());
+  }
+}
+
+void read_tuner_shares(const Field& shares, NcclTuning& tuning) {
+  shares.allow_only({"ring_ll", "ring_ll_gather", "ring_ll128", "lone_ring_ll128", "lone_tree",
+                     "pat", "collnet_chain"});
+  tuning.ring_ll = read_share(shares["ring_ll"]);
+  tuning.ring_ll_gather = read_share(shares["ring_ll_gather"]);
+  tuning.ring_ll128 = read_share(shares["ring_ll128"]);
+  tuning.lone_ring_ll128 = read_share(shares["lone_ring_ll128"]);
+  tuning.lone_tree = read_share(shares["lone_tree"]);
+  tuning.pat = read_share(shares["pat"]);
+  tuning.collnet_chain = read_share(shares["collnet_chain"]);
+}
+
+void read_tuner_nvls(const Field& nvls, NcclTuning& tuning) {
+  nvls.allow_only({"ratio", "gather_ratio", "gather_skips_own", "tree_linear", "tree_ratio"});
+  tuning.nvls_ratio = read_share(nvls["ratio"]);
+  tuning.nvls_gather_ratio = nvls["gather_ratio"].number();
+  tuning.nvls_gather_skips_own = nvls["gather_skips_own"].boolean();
+  tuning.nvls_tree_linear = nvls["tree_linear"].boolean();
+  tuning.nvls_tree_ratio = read_share(nvls["tree_ratio"]);
+}
+
+void read_tuner_hops(const Field& hops, NcclTuning& tuning) {
+  hops.allow_only({"ll_in_nodes", "rings_close", "lone_exposed", "arity_us"});
+  tuning.ll_node_hops = hops["ll_in_nodes"].positive_number();
+  tuning.rings_close = hops["rings_close"].boolean();
+  tuning.lone_hops_exposed = hops["lone_exposed"].boolean();
+  tuning.arity_us = hops["arity_us"].number();
+}
+
 NcclTuning read_tuning(const Field& field) {
   field.allow_only({"source", "validity", "architectures", "lane_speeds_GBps", "pcie_share",
-                    "network_share", "latencies_us", "network_post_us", "nvls_ratio",
-                    "ring_plateau", "ring_plateau_bytes", "tree_correction", "max_channels",
-                    "threads", "thread_bytes"});
+                    "network_share", "latencies_us", "hosts", "networks", "shares", "nvls", "hops",
+                    "ring_plateau_bytes", "tree_correction", "max_channels", "threads",
+                    "thread_bytes"});
   read_evidence(field);
   NcclTuning tuning;
   const Field architectures = field["architectures"];
@@ -300,9 +390,11 @@ NcclTuning read_tuning(const Field& field) {
       !tuning.latencies.contains(AlgorithmId::Tree)) {
     latencies.fail("expected at least \"ring\" and \"tree\"");
   }
-  tuning.network_post = field["network_post_us"].number();
-  tuning.nvls_ratio = read_share(field["nvls_ratio"]);
-  tuning.ring_plateau = field["ring_plateau"].positive_number();
+  read_hosts(field["hosts"], tuning);
+  if (field.has("networks")) read_tuner_networks(field["networks"], tuning);
+  read_tuner_shares(field["shares"], tuning);
+  read_tuner_nvls(field["nvls"], tuning);
+  read_tuner_hops(field["hops"], tuning);
   tuning.ring_plateau_bytes = field["ring_plateau_bytes"].number();
   const Field correction = field["tree_correction"];
   correction.allow_only({"LL", "LL128", "Simple"});
@@ -404,14 +496,117 @@ bool version_less(std::string_view a, std::string_view b) {
   return a.empty() && !b.empty();
 }
 
+struct Shipped {
+  std::string stem;        // "nccl-2.27"
+  std::string stands_for;  // The version asked for, where another one is taken; else "".
+};
+
+std::string_view minor_version(std::string_view version) {
+  const std::size_t dot = version.find('.');
+  return dot == std::string_view::npos ? version : version.substr(0, version.find('.', dot + 1));
+}
+
+std::vector<std::string> shipped_stems() {
+  std::vector<std::string> stems;
+  for (const EmbeddedFile& file : embedded_files()) {
+    const fs::path path(file.path);
+    if (path.parent_path() == library_folder && path.extension() == ".json") {
+      stems.push_back(path.stem().string());
+    }
+  }
+  return stems;
+}
+
+// The highest version out of `stems` that is not above `most` ("": any).
+std::string newest(const std::vector<std::string>& stems, std::string_view family,
+                   std::string_view most) {
+  std::string best;
+  for (const std::string& stem : stems) {
+    if (!stem.starts_with(family) || stem.size() == family.size()) continue;
+    if (stem[family.size()] != '-') continue;
+    const std::string_view version = std::string_view(stem).substr(family.size() + 1);
+    if (!most.empty() && version_less(most, version)) continue;
+    if (best.empty() || version_less(best, stem)) best = stem;
+  }
+  return best;
+}
+
+Shipped find_shipped(std::string_view name) {
+  const std::vector<std::string> stems = shipped_stems();
+  const auto is = [](std::string_view wanted) {
+    return [wanted](const std::string& stem) { return stem == wanted; };
+  };
+  if (std::ranges::any_of(stems, is(name))) return {std::string(name), ""};
+  if (std::string stem = newest(stems, name, ""); !stem.empty()) return {std::move(stem), ""};
+
+  const std::size_t dash = name.rfind('-');
+  const std::string_view version = dash == std::string_view::npos ? "" : name.substr(dash + 1);
+  const std::string_view family = name.substr(0, dash);
+  const bool numbered = !version.empty() && std::isdigit(static_cast<unsigned char>(version[0]));
+  if (const std::string any = newest(stems, family, ""); numbered && !any.empty()) {
+    const std::string_view wanted = minor_version(version);
+    const std::string stem = newest(stems, family, wanted);
+    if (stem.empty()) {
+      throw InputError(fmt::format("{} {} is older than all that are known of it: {}", family,
+                                   version, fmt::join(library_names(), ", ")));
+    }
+    const bool same = std::string_view(stem).substr(dash + 1) == wanted;
+    return {stem, same ? "" : std::string(version)};
+  }
+  const std::vector<std::string> names = library_names();
+  throw InputError(fmt::format("no communication library \"{}\"{}; there are {}", name,
+                               did_you_mean(name, names), fmt::join(names, ", ")));
+}
+
+std::string read_file(const fs::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+using Tree = nlohmann::ordered_json;
+
+Tree parse_tree(const std::string& text) {
+  return Tree::parse(text, nullptr, true, true);
+}
+
+std::string embedded_text(const std::string& stem) {
+  return std::string(embedded_file(fmt::format("{}/{}.json", library_folder, stem)));
+}
+
+// The text of a library with all that it builds on.
+std::string whole_text(const std::string& stem,  // NOLINT(misc-no-recursion)
+                       const LibraryTexts& texts) {
+  std::string text = texts(stem);
+  Tree tree = parse_tree(text);
+  if (!tree.contains("extends")) return text;
+  Tree base = parse_tree(whole_text(tree["extends"].get<std::string>(), texts));
+  tree.erase("extends");
+  base.merge_patch(tree);
+  return base.dump(2);
+}
+
+// `text` laid over `base` as a merge patch (RFC 7386): objects member by member, all else as a
+// whole, null removes.
+Document merged(std::string name, const std::string& base, const std::string& text,
+                const std::string& stands_for) {
+  Tree patch = parse_tree(text);
+  if (patch.empty() && stands_for.empty()) return Document::parse(std::move(name), base);
+  Tree tree = parse_tree(base);
+  patch.erase("extends");
+  tree.merge_patch(patch);
+  if (!stands_for.empty()) tree["stands_for"] = stands_for;
+  return Document::parse(std::move(name), tree.dump(2));
+}
+
 }  // namespace
 
 Library read_library(const Document& document) {
   const Field root = document.root();
-  root.allow_only({"format",     "name",       "version",   "summary",   "choice",       "lockstep",
-                   "mesh_rings", "rail_rings", "sources",   "protocols", "algorithms",   "tuned",
-                   "stack",      "stacks",     "latencies", "networks",  "efficiencies", "caps",
-                   "dtypes",     "channels",   "tuning",    "defaults"});
+  root.allow_only({"format",     "name",         "version",    "summary",    "choice",
+                   "lockstep",   "mesh_rings",   "rail_rings", "sources",    "protocols",
+                   "algorithms", "tuned",        "stack",      "stacks",     "latencies",
+                   "networks",   "efficiencies", "caps",       "dtypes",     "channels",
+                   "tuning",     "defaults",     "released",   "stands_for", "point_to_point"});
   const std::string format = root["format"].text();
   if (format != format_name) {
     root["format"].fail(fmt::format("expected \"{}\", got \"{}\"", format_name, format));
@@ -420,6 +615,7 @@ Library read_library(const Document& document) {
   library.name = root["name"].text();
   library.version = root["version"].text();
   library.summary = root["summary"].text();
+  if (root.has("released")) library.released = root["released"].text();
   library.choice = root["choice"].one_of({"fastest", "nccl-model"}) == "fastest"
                        ? ChoiceRule::Fastest
                        : ChoiceRule::NcclModel;
@@ -440,8 +636,16 @@ Library read_library(const Document& document) {
   library.caps = read_list(root, "caps", read_cap);
   library.dtypes = read_list(root, "dtypes", read_dtype);
   library.channels = read_list(root, "channels", read_channel);
+  if (root.has("point_to_point")) {
+    library.point_to_point = read_point_to_point(root["point_to_point"]);
+  }
   if (library.latencies.empty()) root.fail("expected \"latencies\" with at least one rule");
   if (root.has("defaults")) read_defaults(root["defaults"], library.settings);
+  if (root.has("stands_for")) {
+    library.settings.notes.push_back(
+        fmt::format("{} {} is not known: the nearest older one, {}, stands for it", library.name,
+                    root["stands_for"].text(), library.version));
+  }
   if (root.has("tuning")) library.tuning = read_tuning(root["tuning"]);
   if (library.choice == ChoiceRule::NcclModel && !library.tuning) {
     root["choice"].fail("\"nccl-model\" needs \"tuning\"");
@@ -466,28 +670,24 @@ std::vector<std::string> library_names() {
 }
 
 Document library_document(std::string_view name) {
-  if (name.ends_with(".json")) return Document::load(fs::path(name));
+  if (name.ends_with(".json")) {
+    const fs::path path(name);
+    Document own = Document::load(path);
+    if (!own.root().has("extends")) return own;
+    const Field base = own.root()["extends"];
+    const std::string text = base.parsed([](const std::string& other) {
+      return whole_text(find_shipped(other).stem, embedded_text);
+    });
+    return merged(std::string(name), text, read_file(path), "");
+  }
+  const Shipped shipped = find_shipped(name);
+  return merged(fmt::format("{}/{}.json", library_folder, shipped.stem),
+                whole_text(shipped.stem, embedded_text), "{}", shipped.stands_for);
+}
 
-  std::string_view best_stem;
-  std::string_view best_text;
-  for (const EmbeddedFile& file : embedded_files()) {
-    if (!file.path.starts_with(library_folder) || !file.path.ends_with(".json")) continue;
-    std::string_view stem = file.path.substr(library_folder.size() + 1);
-    stem.remove_suffix(std::string_view(".json").size());
-    const bool version_of = stem.starts_with(name) && stem.substr(name.size()).starts_with('-');
-    if (stem != name && !version_of) continue;
-    if (best_stem.empty() || stem == name || (best_stem != name && version_less(best_stem, stem))) {
-      best_stem = stem;
-      best_text = file.text;
-    }
-  }
-  if (best_stem.empty()) {
-    const std::vector<std::string> names = library_names();
-    throw InputError(fmt::format("no communication library \"{}\"{}; there are {}", name,
-                                 did_you_mean(name, names), fmt::join(names, ", ")));
-  }
-  return Document::parse(fmt::format("{}/{}.json", library_folder, best_stem),
-                         std::string(best_text));
+Library read_library_from(const std::string& stem, const LibraryTexts& texts) {
+  return read_library(
+      Document::parse(fmt::format("{}/{}.json", library_folder, stem), whole_text(stem, texts)));
 }
 
 }  // namespace flyover::io

@@ -133,6 +133,8 @@ FabricSpec Presets::network(std::string_view name) const {
   network.link_bandwidth = read_bandwidth(entry["bandwidth"], Carrier::FabricCable);
   network.link_latency = entry["latency"].duration();
   network.radix = entry["radix"].count(2);
+  network.in_network_reduction =
+      entry.has("in_network_reduction") && entry["in_network_reduction"].boolean();
   return network;
 }
 

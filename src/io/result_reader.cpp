@@ -66,6 +66,8 @@ CollectiveStats read_collective(const Field& field) {
   out.bytes = Bytes{static_cast<std::int64_t>(whole(field["bytes"]))};
   out.count = whole(field["count"]);
   out.mean = microseconds(field["time_us"]);
+  out.low = microseconds(field["low_us"]);
+  out.high = microseconds(field["high_us"]);
   out.longest = microseconds(field["longest_us"]);
   out.alone = microseconds(field["alone_us"]);
   out.mean_wait = microseconds(field["wait_us"]);
@@ -80,6 +82,12 @@ CollectiveStats read_collective(const Field& field) {
                                 item["channels"].count(0), microseconds(item["time_us"])});
   }
   return out;
+}
+
+RangePart read_range_part(const Field& field) {
+  return {field["links"].text(),       field["algorithm"].text(), field["size"].text(),
+          amount(field["exposed_us"]), amount(field["low"]),      amount(field["high"]),
+          amount(field["correlation"])};
 }
 
 ResourceClassStats read_resource(const Field& field) {
@@ -113,6 +121,9 @@ Result read_result(const Document& document) {
   out.operations = whole(root["operations"]);
   out.events = whole(root["events"]);
   out.time = microseconds(root["time_us"]);
+  out.low = microseconds(root["low_us"]);
+  out.high = microseconds(root["high_us"]);
+  for (const Field& item : root["range"].elements()) out.range.push_back(read_range_part(item));
   out.breakdown = read_breakdown(root["breakdown"]);
   for (const Field& item : root["collectives"].elements()) {
     out.collectives.push_back(read_collective(item));
@@ -123,6 +134,7 @@ Result read_result(const Document& document) {
     out.sensitivity.push_back(
         {item["resource"].text(), item["faster"].number(), item["gain"].number()});
   }
+  out.validity = texts(root["validity"]);
   out.warnings = texts(root["warnings"]);
   return out;
 }

@@ -18,6 +18,8 @@ ordered_json collective_json(const CollectiveStats& c) {
                       {"bytes", c.bytes.count()},
                       {"count", c.count},
                       {"time_us", to_microseconds(c.mean)},
+                      {"low_us", to_microseconds(c.low)},
+                      {"high_us", to_microseconds(c.high)},
                       {"longest_us", to_microseconds(c.longest)},
                       {"alone_us", to_microseconds(c.alone)},
                       {"wait_us", to_microseconds(c.mean_wait)},
@@ -72,6 +74,18 @@ std::string result_json(const Result& result) {
   out["operations"] = result.operations;
   out["events"] = result.events;
   out["time_us"] = to_microseconds(result.time);
+  out["low_us"] = to_microseconds(result.low);
+  out["high_us"] = to_microseconds(result.high);
+  out["range"] = ordered_json::array();
+  for (const RangePart& part : result.range) {
+    out["range"].push_back({{"links", part.links},
+                            {"algorithm", part.algorithm},
+                            {"size", part.size},
+                            {"exposed_us", part.exposed_us},
+                            {"low", part.low},
+                            {"high", part.high},
+                            {"correlation", part.correlation}});
+  }
   const Breakdown& b = result.breakdown;
   out["breakdown"] = {{"compute_us", b.compute_us},
                       {"exposed_us", ordered_json(b.exposed_us)},
@@ -89,20 +103,22 @@ std::string result_json(const Result& result) {
   for (const Sensitivity& s : result.sensitivity) {
     out["sensitivity"].push_back({{"resource", s.name}, {"faster", s.faster}, {"gain", s.gain}});
   }
+  out["validity"] = result.validity;
   out["warnings"] = result.warnings;
   return out.dump(2) + '\n';
 }
 
 std::string result_csv(const Result& result) {
   std::string out =
-      "op,group,ranks,bytes,count,time_us,longest_us,alone_us,wait_us,algbw_GBps,busbw_GBps,"
-      "algorithm,protocol,channels,bottleneck\n";
+      "op,group,ranks,bytes,count,time_us,low_us,high_us,longest_us,alone_us,wait_us,algbw_GBps,"
+      "busbw_GBps,algorithm,protocol,channels,bottleneck\n";
   for (const CollectiveStats& c : result.collectives) {
     out += fmt::format(
-        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", csv_field(c.op), csv_field(c.group),
-        c.ranks, c.bytes.count(), c.count, to_microseconds(c.mean), to_microseconds(c.longest),
-        to_microseconds(c.alone), to_microseconds(c.mean_wait), c.algbw_GBps, c.busbw_GBps,
-        to_string(c.algorithm), to_string(c.protocol), c.channels, csv_field(c.bottleneck));
+        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", csv_field(c.op), csv_field(c.group),
+        c.ranks, c.bytes.count(), c.count, to_microseconds(c.mean), to_microseconds(c.low),
+        to_microseconds(c.high), to_microseconds(c.longest), to_microseconds(c.alone),
+        to_microseconds(c.mean_wait), c.algbw_GBps, c.busbw_GBps, to_string(c.algorithm),
+        to_string(c.protocol), c.channels, csv_field(c.bottleneck));
   }
   return out;
 }

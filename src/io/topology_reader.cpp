@@ -157,6 +157,9 @@ class ClusterReader {
       fabric.link_latency = generation.link_latency;
     }
     if (!(stated && root_["fabric"].has("radix"))) fabric.radix = generation.radix;
+    if (!(stated && root_["fabric"].has("in_network_reduction"))) {
+      fabric.in_network_reduction = generation.in_network_reduction;
+    }
     notes_.push_back(
         fmt::format("no network generation is given: {} is assumed, after the NICs "
                     "of {}",

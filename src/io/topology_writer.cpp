@@ -34,6 +34,7 @@ class JsonWriter {
         "\"ports_per_cable\": {}",
         quoted(topology_.fabric), quoted(topology_.fabric_preset), to_string(topology_.routing),
         topology_.routing_seed, topology_.ports_per_cable);
+    if (topology_.in_network_reduction) put(", \"in_network_reduction\": true");
     if (!topology_.torus.empty()) put(", \"torus\": [{}]", fmt::join(topology_.torus, ", "));
     put(" }},\n");
     write_notes();
@@ -100,6 +101,7 @@ class JsonWriter {
     put("\"name\": {}, \"preset\": {}", i, quoted(node.preset));
     if (node.gpus > 0) put(", \"gpu\": {}", quoted(topology_.gpu_models[node.gpu_model].name));
     if (!node.nic_model.empty()) put(", \"nic_model\": {}", quoted(node.nic_model));
+    if (!node.cpu_vendor.empty()) put(", \"cpu_vendor\": {}", quoted(node.cpu_vendor));
     if (node.in_switch_reduction) put(", \"in_switch_reduction\": true");
   }
 

@@ -1,3 +1,3 @@
 flyover_module(report
-  HEADERS summary.hpp table.hpp
-  SOURCES summary.cpp table.cpp)
+  HEADERS range.hpp summary.hpp table.hpp
+  SOURCES range.cpp summary.cpp table.cpp)

@@ -7,7 +7,9 @@
 #include <fmt/format.h>
 
 #include "flyover/base/quantity.hpp"
+#include "flyover/report/range.hpp"
 #include "flyover/report/table.hpp"
+#include "flyover/study/run_range.hpp"
 
 namespace flyover {
 
@@ -20,6 +22,10 @@ std::string microseconds(double us) {
 }
 std::string time_text(Duration d) {
   return microseconds(to_microseconds(d));
+}
+std::string range_of(Duration time, Duration low, Duration high) {
+  const double us = to_microseconds(time);
+  return us == 0 ? "-" : range_text(to_microseconds(low) / us, to_microseconds(high) / us);
 }
 std::string percent(double share) {
   return fmt::format("{:.1f} %", 100 * share);
@@ -56,6 +62,7 @@ std::string collective_table(const Result& result, std::size_t width) {
                    {"size"},
                    {"count"},
                    {"time"},
+                   {"range(80%)"},
                    {"algbw GB/s"},
                    {"busbw GB/s"},
                    {"alone"},
@@ -67,10 +74,10 @@ std::string collective_table(const Result& result, std::size_t width) {
   for (const CollectiveStats& c : result.collectives) {
     table.rows.push_back({c.op, c.group, std::to_string(c.ranks), to_string(c.bytes),
                           std::to_string(c.count), time_text(c.mean),
-                          fmt::format("{:.2f}", c.algbw_GBps), fmt::format("{:.2f}", c.busbw_GBps),
-                          time_text(c.alone), std::string(to_string(c.algorithm)),
-                          std::string(to_string(c.protocol)), std::to_string(c.channels),
-                          c.bottleneck});
+                          range_of(c.mean, c.low, c.high), fmt::format("{:.2f}", c.algbw_GBps),
+                          fmt::format("{:.2f}", c.busbw_GBps), time_text(c.alone),
+                          std::string(to_string(c.algorithm)), std::string(to_string(c.protocol)),
+                          std::to_string(c.channels), c.bottleneck});
   }
   return render(table, width);
 }
@@ -90,8 +97,10 @@ std::string resource_table(const Result& result, std::size_t width) {
 }  // namespace
 
 std::string summary(const Result& result, std::size_t width) {
-  std::string out = fmt::format("{} for {} operations on {} ranks\n{}\n\n", time_text(result.time),
-                                result.operations, result.ranks, result.bottleneck);
+  std::string out = fmt::format("{} for {} operations on {} ranks\n", time_text(result.time),
+                                result.operations, result.ranks);
+  out += fmt::format("80 % range: {} to {}, compute as given\n{}\n\n", time_text(result.low),
+                     time_text(result.high), result.bottleneck);
   out += breakdown_table(result, width);
   if (!result.collectives.empty()) out += '\n' + collective_table(result, width);
   out += '\n' + resource_table(result, width);
@@ -102,6 +111,8 @@ std::string summary(const Result& result, std::size_t width) {
     }
     if (!table.rows.empty()) out += '\n' + render(table, width);
   }
+  if (!result.validity.empty()) out += "\noutside of what was measured:\n";
+  for (const std::string& text : result.validity) out += "  " + text + '\n';
   if (!result.warnings.empty()) out += "\nassumed:\n";
   for (const std::string& warning : result.warnings) out += "  " + warning + '\n';
   return out;
@@ -126,6 +137,11 @@ std::string comparison(const std::vector<std::string>& names, const std::vector<
     const double first = to_seconds(results.front().time);
     return first == 0 ? "-" : fmt::format("{:+.2f} %", 100 * (to_seconds(r.time) / first - 1));
   });
+  add("range(80%)", [](const Result& r) { return range_of(r.time, r.low, r.high); });
+  add("difference", [&](const Result& r) {
+    if (&r == &results.front()) return "-";
+    return difference(results.front(), r).within_error ? "within error" : "clear";
+  });
   add("ranks", [](const Result& r) { return std::to_string(r.ranks); });
   add("compute", [](const Result& r) { return microseconds(r.breakdown.compute_us); });
   for (const std::string& family : families) {
@@ -142,6 +158,17 @@ std::string comparison(const std::vector<std::string>& names, const std::vector<
   out += '\n';
   for (std::size_t i = 0; i < results.size(); ++i) {
     out += fmt::format("{}: {}\n", names[i], results[i].bottleneck);
+    for (const std::string& text : results[i].validity) {
+      out += fmt::format("{}: outside of what was measured: {}\n", names[i], text);
+    }
+  }
+  // The table has the pairs with the first.
+  for (std::size_t i = 1; i < results.size(); ++i) {
+    for (std::size_t j = i + 1; j < results.size(); ++j) {
+      if (difference(results[i], results[j]).within_error) {
+        out += fmt::format("{} and {} are within error\n", names[i], names[j]);
+      }
+    }
   }
   return out;
 }

@@ -5,6 +5,7 @@
 #include "flyover/base/error.hpp"
 #include "flyover/engine/event_queue.hpp"
 #include "flyover/engine/fluid.hpp"
+#include "flyover/routing/summit.hpp"
 
 namespace flyover {
 
@@ -20,7 +21,8 @@ struct Edge {
 // The distinct edges of a schedule, and each transfer's. A connection is (channel, from, to).
 class Edges {
  public:
-  Edges(const Router& router, const Schedule& schedule, std::span<const std::uint32_t> ranks) {
+  Edges(const Topology& topology, const Router& router, const Schedule& schedule,
+        std::span<const std::uint32_t> ranks) {
     std::unordered_map<std::uint64_t, std::uint32_t> known;
     of_.reserve(schedule.transfers.size());
     for (const Transfer& t : schedule.transfers) {
@@ -29,7 +31,7 @@ class Edges {
           std::uint64_t{t.channel} << 48 | std::uint64_t{t.from} << 24 | t.to;
       const auto [entry, fresh] =
           known.try_emplace(connection, static_cast<std::uint32_t>(edges_.size()));
-      if (fresh) edges_.push_back(make(router, schedule, ranks, t));
+      if (fresh) edges_.push_back(make(topology, router, schedule, ranks, t));
       of_.push_back(entry->second);
     }
   }
@@ -37,12 +39,43 @@ class Edges {
   [[nodiscard]] const Edge& of(std::uint64_t transfer) const { return edges_[of_[transfer]]; }
 
  private:
-  static Edge make(const Router& router, const Schedule& schedule,
+  static bool in_network(const Schedule& schedule, std::uint32_t rank) {
+    return rank >= schedule.ranks && schedule.relay_domain[rank - schedule.ranks] == network_relay;
+  }
+
+  // Half of the way to a rank of another node that takes part in the same sum.
+  static Route through_network(const Topology& topology, const Router& router,
+                               const Schedule& schedule, std::span<const std::uint32_t> ranks,
+                               const Transfer& t) {
+    const bool up = in_network(schedule, t.to);
+    const std::uint32_t own = ranks[up ? t.from : t.to];
+    std::uint32_t other = own;
+    for (const Transfer& peer : schedule.transfers) {
+      if (peer.channel != t.channel || !in_network(schedule, peer.to)) continue;
+      if (topology.node_of_rank(ranks[peer.from]) == topology.node_of_rank(own)) continue;
+      other = ranks[peer.from];
+      break;
+    }
+    require(other != own, "a sum in the network has members in several nodes");
+    const std::uint32_t from = up ? own : other;
+    SummitCut cut = cut_at_summit(topology, router.route(from, up ? other : own, t.channel),
+                                  topology.node_of_rank(from));
+    return up ? std::move(cut.up) : std::move(cut.down);
+  }
+
+  static Route route_of(const Topology& topology, const Router& router, const Schedule& schedule,
+                        std::span<const std::uint32_t> ranks, const Transfer& t) {
+    if (in_network(schedule, t.to) || in_network(schedule, t.from)) {
+      return through_network(topology, router, schedule, ranks, t);
+    }
+    if (t.to >= schedule.ranks) return router.to_switch(ranks[t.from]);
+    if (t.from >= schedule.ranks) return router.from_switch(ranks[t.to]);
+    return router.route(ranks[t.from], ranks[t.to], t.channel);
+  }
+
+  static Edge make(const Topology& topology, const Router& router, const Schedule& schedule,
                    std::span<const std::uint32_t> ranks, const Transfer& t) {
-    const Route route = t.to >= schedule.ranks ? router.to_switch(ranks[t.from])
-                        : t.from >= schedule.ranks
-                            ? router.from_switch(ranks[t.to])
-                            : router.route(ranks[t.from], ranks[t.to], t.channel);
+    const Route route = route_of(topology, router, schedule, ranks, t);
     Edge edge{.loads = {}, .latency = route.latency};
     for (const Hop& hop : route.hops) {
       edge.loads.push_back({ResourceId{static_cast<std::uint32_t>(hop.link)}, hop.share});
@@ -90,7 +123,7 @@ ChunkReplay replay_chunks(const Topology& topology, const Router& router, const 
   FluidSystem fluid(queue, StreamEnds, Solve);
   for (const Link& link : topology.links) fluid.add_resource(link.bandwidth.per_second());
 
-  const Edges edges(router, schedule, ranks);
+  const Edges edges(topology, router, schedule, ranks);
   Successors successors(schedule);
   const auto start = [&](std::uint32_t t) {
     queue.schedule(time_after(queue.now(), edges.of(t).latency), Phase::Start, BytesFlow, t);

@@ -117,9 +117,11 @@ void equip_nics(const Measurement& measurement, const Layout& layout, NodeSpec& 
 
   const double per_gpu = gigabits(*system.nic_per_gpu);
   const auto close = [](double a, double b) { return std::abs(a - b) <= 0.02 * b; };
-  if (close(spec.nics * gigabits(spec.nic_bandwidth), spec.gpus * per_gpu)) return;
   const std::uint32_t used = system.gpus_per_node.value_or(spec.gpus);
-  if (const auto counted = port_count(system.nic)) {
+  const auto counted = port_count(system.nic);
+  const bool fits = close(spec.nics * gigabits(spec.nic_bandwidth), spec.gpus * per_gpu);
+  if (fits && (!counted || counted->ports * spec.gpus != spec.nics * used * 2)) return;
+  if (counted) {
     const double whole = static_cast<double>(counted->ports) * spec.gpus / used;
     if (close(counted->ports * counted->gigabits, used * per_gpu) && whole == std::floor(whole)) {
       return set_nics(static_cast<std::uint32_t>(whole), Bandwidth{counted->gigabits * 1e9 / 8});
@@ -221,21 +223,43 @@ std::vector<std::uint32_t> used_ranks(const Measurement& measurement, const Layo
   return ranks;
 }
 
-// The minor version in "2.18.5+cuda12.2" or "RCCL 2.27.7 (ROCm 7.1)": both libraries are at 2.
+// The minor version in "2.18.5+cuda12.2" or "RCCL 2.27.7 (ROCm 7.1)": both libraries are at 2. That
+// of nccl-tests says nothing, nor does "not stated (2026, new format)".
 std::optional<int> version_in(const std::string& text) {
+  if (text.starts_with("not stated")) return std::nullopt;
+  static const std::regex tests(R"(nccl-tests\s+[0-9.]+)");
   static const std::regex version(R"((?:^|[^0-9.])2\.(\d{1,3}))");
+  const std::string stated = std::regex_replace(text, tests, "");
   std::smatch found;
-  if (!std::regex_search(text, found, version)) return std::nullopt;
+  if (!std::regex_search(stated, found, version)) return std::nullopt;
   return std::stoi(found[1]);
 }
 
-// The newest shipped version that is not newer than the stated one; without any, the oldest.
+// The last month that a date allows, as "2023-12": "2023-12-13", "2023-2024 (repo)".
+std::string month_of(const std::string& date) {
+  static const std::regex month(R"((20\d\d)(?:-(0[1-9]|1[0-2])(?!\d))?)");
+  std::smatch found;
+  if (!std::regex_search(date, found, month)) return "";
+  return fmt::format("{}-{}", found[1].str(), found[2].matched ? found[2].str() : "12");
+}
+
+// MSCCL++ has a library of its own; what it does on other chips is not measured.
+bool runs_mscclpp(const Measurement& measurement, const NodeSpec& node) {
+  return mentions(lower_case(measurement.library), {"msccl++", "mscclpp"}) &&
+         !node.gpu.architecture.starts_with("cdna");
+}
+
+// The newest shipped version that is not newer than the stated one, else than the record; without
+// any, the oldest.
 std::string library_of(const Measurement& measurement, const NodeSpec& node,
                        const HardwareCatalogue& catalogue, std::vector<std::string>& assumptions) {
   std::string family = "nccl";
   if (node.gpu.architecture.starts_with("cdna")) family = "rccl";
   if (node.gpu.architecture == "tpu") family = "ideal";
-  const auto stated = version_in(measurement.nccl);
+  const bool mscclpp = runs_mscclpp(measurement, node);
+  if (mscclpp) family = "mscclpp";
+  const auto stated = mscclpp ? std::nullopt : version_in(measurement.nccl);
+  const std::string until = stated ? "" : month_of(measurement.date);
   std::string oldest;
   std::string best;
   for (const auto& [name, library] : catalogue.libraries) {
@@ -246,12 +270,17 @@ std::string library_of(const Measurement& measurement, const NodeSpec& node,
     };
     if (oldest.empty() || older_than(oldest)) oldest = name;
     if (stated && family != "ideal" && own > *stated) continue;
+    if (!until.empty() && library.released > until) continue;
     if (best.empty() || !older_than(best)) best = name;
   }
-  require(!oldest.empty(), "a catalogue with NCCL, RCCL and ideal libraries");
+  require(!oldest.empty(), "a catalogue with NCCL, RCCL, MSCCL++ and ideal libraries");
   const std::string name = best.empty() ? oldest : best;
   if (stated && version_in(catalogue.libraries.at(name).version) != stated) {
     assumptions.push_back(fmt::format("{} stands for {}", name, measurement.nccl));
+  } else if (!stated && family == "nccl") {
+    assumptions.push_back(
+        until.empty() ? fmt::format("the version of NCCL is not stated: {}", name)
+                      : fmt::format("the version of NCCL is not stated: {}, after the date", name));
   }
   return name;
 }
@@ -265,6 +294,10 @@ std::string stack_of(const Measurement& measurement, const Library& library) {
   std::string stack;
   if (mentions(lower_case(measurement.environment) + " " + notes, {"cuda graph"})) stack = "graph";
   if (std::regex_search(notes, one_process)) stack = "one-process";
+  // That benchmark waits for each call in Python; what others start from PyTorch is timed on the
+  // GPU.
+  const std::string told = lower_case(measurement.source) + " " + notes;
+  if (mentions(told, {"ml-engineering", "all_reduce_bench.py"})) stack = "pytorch";
   const bool known =
       std::ranges::find(library.stacks, stack, &StackRule::name) != library.stacks.end();
   return known ? stack : "";
@@ -308,9 +341,14 @@ std::vector<std::pair<std::string, std::string>> variables_of(
   return variables;
 }
 
-// Other kernels than the vendor library's, which is what we predict.
-std::string foreign_kernels(const Measurement& measurement) {
+// Other kernels than those of the libraries that we predict.
+std::string foreign_kernels(const Measurement& measurement, const NodeSpec& node) {
   const std::string library = lower_case(measurement.library);
+  if (runs_mscclpp(measurement, node)) {
+    return mentions(library, {"scratch"})
+               ? "copies through a scratch buffer, zero copy is predicted"
+               : "";
+  }
   if (!library.empty() && !mentions(library, {"nccl", "rccl"})) {
     return "kernels of " + measurement.library;
   }
@@ -369,7 +407,7 @@ MeasuredCluster measured_cluster(const Measurement& measurement,
   built.library = library_of(measurement, node, catalogue, assumptions);
   built.stack = stack_of(measurement, catalogue.libraries.at(built.library));
   built.variables = variables_of(measurement, assumptions);
-  built.not_comparable = foreign_kernels(measurement);
+  built.not_comparable = foreign_kernels(measurement, node);
   if (built.not_comparable.empty()) built.not_comparable = found.ambiguous;
   return built;
 }

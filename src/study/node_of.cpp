@@ -47,7 +47,7 @@ constexpr std::array families = {
     Family{"a100", Form::Board, "dgx-a100", "aws-p4d"},
     Family{"v100", Form::Board, "dgx-1v", ""},
     Family{"mi355", Form::Board, "mi355x-8", ""},
-    Family{"mi350", Form::Board, "mi355x-8", ""},
+    Family{"mi350", Form::Board, "mi350x-8", ""},
     Family{"mi325", Form::Board, "mi325x-8", ""},
     Family{"mi300x", Form::Board, "mi300x-8", ""},
     Family{"mi250", Form::Instinct, "", ""},
@@ -199,13 +199,11 @@ NodeSpec gh200_node(const Measurement& measurement, const HardwareCatalogue& cat
 }
 
 NodeSpec board(const Measurement& measurement, const HardwareCatalogue& catalogue,
-               const Family& family, std::string_view gpu, std::string_view fabric,
-               std::vector<std::string>& assumptions) {
+               const Family& family, std::string_view gpu, std::string_view fabric) {
   const bool efa =
       mentions(fabric, {"efa"}) || mentions(lower_case(measurement.system.nic), {"efa"});
   const std::uint32_t per_node = measurement.system.gpus_per_node.value_or(8);
   if (family.word == "v100" && per_node > 8) return entry(catalogue.nodes, "dgx-2");
-  if (family.word == "mi350") assumptions.emplace_back("MI350X is taken as MI355X");
   NodeSpec spec =
       entry(catalogue.nodes, efa && !family.efa_preset.empty() ? family.efa_preset : family.preset);
   if (family.word == "a100" && mentions(gpu, {"40"})) {
@@ -286,7 +284,7 @@ FoundNode node_of(const Measurement& measurement, const HardwareCatalogue& catal
                                  mentions(gpu, {"nvl"}) || bridged(measurement, fabric),
                                  hopper ? 5 : 4, assumptions);
       } else {
-        found.spec = board(measurement, catalogue, *family, gpu, fabric, assumptions);
+        found.spec = board(measurement, catalogue, *family, gpu, fabric);
       }
       break;
     case Form::Tray: {

@@ -37,6 +37,27 @@ double quantile(std::vector<double> values, double q) {
   return values[below] + share * (values[above] - values[below]);
 }
 
+double weighted_quantile(std::vector<WeightedValue> values, double q) {
+  require(!values.empty() && q >= 0 && q <= 1, "values and a share of them");
+  std::ranges::stable_sort(values, {}, &WeightedValue::value);
+  double total = 0;
+  for (const WeightedValue& v : values) total += v.weight;
+  double before = 0;  // Weight of the values passed.
+  double last_position = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    require(values[i].weight > 0, "weights above zero");
+    const double position = (before + values[i].weight / 2) / total;
+    if (q <= position) {
+      if (i == 0) return values[i].value;
+      const double share = (q - last_position) / (position - last_position);
+      return std::lerp(values[i - 1].value, values[i].value, share);
+    }
+    before += values[i].weight;
+    last_position = position;
+  }
+  return values.back().value;
+}
+
 double rank_correlation(std::span<const double> a, std::span<const double> b) {
   require(a.size() == b.size() && a.size() >= 2, "two or more pairs");
   const std::vector<double> x = mean_ranks(a);

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <numeric>
 
 #include <fmt/format.h>
 
 #include "flyover/base/error.hpp"
 #include "flyover/cost/cost_model.hpp"
 #include "flyover/routing/router.hpp"
+#include "flyover/study/calibrate.hpp"
+#include "flyover/study/group_links.hpp"
 #include "flyover/study/statistics.hpp"
 #include "flyover/topology/builders.hpp"
 
@@ -25,16 +28,9 @@ constexpr std::array classes = {
     SizeClass{"larger", Bytes{std::int64_t{1} << 62}},
 };
 
-// A bandwidth that is printed more coarsely than this says little about a time.
-constexpr double coarsest_resolution = 0.025;
 constexpr Bytes peak_from = 128_MiB;
 // What a bare peak is taken to be measured at.
 constexpr Bytes size_of_bare_peak = 16_GiB;
-
-constexpr double low_quantile = 0.1;
-constexpr double high_quantile = 0.9;
-constexpr std::size_t enough_rows = 20;
-constexpr std::size_t any_size = classes.size();
 
 // nccl-tests' and PyTorch's names to ours; "" when it is not stated.
 std::string short_dtype(const std::string& stated) {
@@ -75,7 +71,7 @@ class Benches {
  public:
   explicit Benches(const HardwareCatalogue& catalogue) : catalogue_(catalogue) {}
 
-  const Bench& of(const MeasuredCluster& measured) {
+  Bench& of(const MeasuredCluster& measured) {
     std::unique_ptr<Bench>& bench = benches_[key(measured)];
     if (!bench) bench = std::make_unique<Bench>(measured, catalogue_);
     return *bench;
@@ -120,12 +116,29 @@ std::optional<Peak> peak_of(const ValidatedSet& set, CollectiveOp op) {
   return peak;
 }
 
+// Fits the model to three rows of the record and names their sizes.
+std::vector<Bytes> calibrate_to(const Measurement& record, const CollectiveCall& call,
+                                CostModel& model) {
+  const CalibrationTable table = calibration_table(record, call.op, call.dtype, call.ranks);
+  const std::vector<std::size_t> rows = three_rows(table.rows.size());
+  if (rows.size() == table.rows.size()) {
+    throw InputError("no row is left when three are calibrated on");
+  }
+  std::vector<Bytes> used;
+  for (const std::size_t row : rows) used.push_back(table.rows[row].bytes);
+  static_cast<void>(calibrate_on_three_rows(model, table));
+  return used;
+}
+
 void predict_rows(const Measurement& record, CollectiveOp op, const MeasuredCluster& measured,
-                  const Bench& bench, ValidatedSet& set) {
+                  Bench& bench, SiteFit fit, ValidatedSet& set) {
   CollectiveCall call;
   call.op = op;
   call.dtype = short_dtype(record.dtype);
   call.ranks = measured.ranks;
+  std::vector<Bytes> used;
+  bench.cost->set_site({});
+  if (fit == SiteFit::ThreeRows) used = calibrate_to(record, call, *bench.cost);
   for (MeasuredRow row : compared_rows(record)) {
     if (!row.bytes && !row.time_us && (row.busbw_GBps || row.algbw_GBps)) {
       row.bytes = size_of_bare_peak;
@@ -138,7 +151,8 @@ void predict_rows(const Measurement& record, CollectiveOp op, const MeasuredClus
     predicted.bytes = *row.bytes;
     if (const auto time = measured_time(record, row, op)) {
       predicted.measured_us = time->us;
-      predicted.counted = time->resolution <= coarsest_resolution;
+      predicted.counted = time->resolution <= coarsest_resolution &&
+                          std::ranges::find(used, *row.bytes) == used.end();
     }
     predicted.predicted_us = to_microseconds(plan.alone);
     predicted.low_us = predicted.predicted_us;
@@ -151,7 +165,7 @@ void predict_rows(const Measurement& record, CollectiveOp op, const MeasuredClus
   }
 }
 
-ValidatedSet predict_set(const Measurement& record, const HardwareCatalogue& catalogue,
+ValidatedSet predict_set(const Measurement& record, const HardwareCatalogue& catalogue, SiteFit fit,
                          Benches& benches) {
   ValidatedSet set;
   set.id = record.id;
@@ -175,10 +189,11 @@ ValidatedSet predict_set(const Measurement& record, const HardwareCatalogue& cat
     set.assumptions = measured.assumptions;
     set.library = measured.library;
     set.stack = benches.of(measured).library.stack;
-    const NodeGroup& group = measured.cluster.nodes.front();
-    set.generation = group.spec.gpu.scale_up;
-    if (group.count > 1) set.generation += " + " + measured.cluster.fabric.preset;
-    predict_rows(record, *op, measured, benches.of(measured), set);
+    GroupLinks links = group_links(benches.of(measured).topology, measured.ranks);
+    set.generation = std::move(links.links);
+    set.gpu_model = std::move(links.gpu);
+    set.domains = links.domains;
+    predict_rows(record, *op, measured, benches.of(measured), fit, set);
     set.apart = reason_apart(record.health, measured.not_comparable);
   } catch (const InputError& error) {
     set.skipped = error.problem();
@@ -194,8 +209,8 @@ ValidatedSet predict_set(const Measurement& record, const HardwareCatalogue& cat
   return set;
 }
 
-bool counts(const ValidatedSet& set) {
-  return !set.skipped && !set.apart;
+double share(std::size_t part, std::size_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
 PeakSummary summarise_peaks(const std::vector<Peak>& peaks) {
@@ -230,6 +245,10 @@ std::size_t size_class(Bytes bytes) {
   return index;
 }
 
+bool counts(const ValidatedSet& set) {
+  return !set.skipped && !set.apart;
+}
+
 ErrorSummary summarise_errors(const std::vector<double>& relative_errors) {
   ErrorSummary summary;
   summary.rows = relative_errors.size();
@@ -256,59 +275,15 @@ std::vector<double> counted_errors(const ValidatedSet& set, std::optional<std::s
   return counts(set) ? all_errors(set, of_class) : std::vector<double>();
 }
 
-ResidualRanges::ResidualRanges(std::span<const ValidatedSet> sets) {
-  std::map<std::tuple<std::string, std::string, std::size_t>, std::vector<double>> ratios;
-  for (const ValidatedSet& set : sets) {
-    if (!counts(set)) continue;
-    for (const PredictedRow& row : set.rows) {
-      if (!row.counted) continue;
-      const double ratio = *row.measured_us / row.predicted_us;
-      const std::string algorithm(to_string(row.algorithm));
-      const std::size_t size = size_class(row.bytes);
-      ratios[{set.generation, algorithm, size}].push_back(ratio);
-      ratios[{"", algorithm, size}].push_back(ratio);
-      ratios[{"", "", size}].push_back(ratio);
-      ratios[{"", "", any_size}].push_back(ratio);
-    }
-  }
-  for (const auto& [key, values] : ratios) {
-    ranges_[key] = {quantile(values, low_quantile), quantile(values, high_quantile), values.size()};
-  }
-}
-
-Range ResidualRanges::range(const std::string& generation, AlgorithmId algorithm,
-                            std::size_t size) const {
-  const std::string name(to_string(algorithm));
-  const std::tuple<std::string, std::string, std::size_t> keys[] = {
-      {generation, name, size}, {"", name, size}, {"", "", size}};
-  for (const auto& key : keys) {
-    const auto found = ranges_.find(key);
-    if (found != ranges_.end() && found->second.rows >= enough_rows) return found->second;
-  }
-  const auto any = ranges_.find({"", "", any_size});
-  return any == ranges_.end() ? Range{} : any->second;
-}
-
 std::vector<ValidatedSet> predict(std::span<const Measurement> records,
-                                  const HardwareCatalogue& catalogue) {
+                                  const HardwareCatalogue& catalogue, SiteFit fit) {
   Benches benches(catalogue);
   std::vector<ValidatedSet> sets;
   sets.reserve(records.size());
   for (const Measurement& record : records) {
-    sets.push_back(predict_set(record, catalogue, benches));
+    sets.push_back(predict_set(record, catalogue, fit, benches));
   }
   return sets;
-}
-
-void apply_ranges(std::vector<ValidatedSet>& sets, const ResidualRanges& ranges) {
-  for (ValidatedSet& set : sets) {
-    for (PredictedRow& row : set.rows) {
-      const Range range = ranges.range(set.generation, row.algorithm, size_class(row.bytes));
-      // A class that is always off to one side would leave the prediction outside its own range.
-      row.low_us = row.predicted_us * std::min(range.low, 1.0);
-      row.high_us = row.predicted_us * std::max(range.high, 1.0);
-    }
-  }
 }
 
 ValidationSummary summarise_validation(std::span<const ValidatedSet> sets) {
@@ -318,6 +293,7 @@ ValidationSummary summarise_validation(std::span<const ValidatedSet> sets) {
   std::map<std::string, std::vector<std::vector<double>>> by_collective;
   std::vector<Peak> peaks;
   std::map<std::string, std::vector<Peak>> peaks_by_collective;
+  std::vector<std::size_t> covered(classes.size());
   summary.sets = sets.size();
   for (const ValidatedSet& set : sets) {
     if (set.skipped) {
@@ -334,6 +310,11 @@ ValidationSummary summarise_validation(std::span<const ValidatedSet> sets) {
           list->insert(list->end(), errors.begin(), errors.end());
         }
       }
+      for (const PredictedRow& row : set.rows) {
+        const bool inside =
+            row.counted && *row.measured_us >= row.low_us && *row.measured_us <= row.high_us;
+        covered[size_class(row.bytes)] += inside ? 1U : 0U;
+      }
       summary.uncounted_rows +=
           static_cast<std::size_t>(std::ranges::count(set.rows, false, &PredictedRow::counted));
       if (set.peak) {
@@ -343,6 +324,11 @@ ValidationSummary summarise_validation(std::span<const ValidatedSet> sets) {
     }
   }
   summary.rows = all.size();
+  summary.coverage =
+      share(std::accumulate(covered.begin(), covered.end(), std::size_t{0}), all.size());
+  for (std::size_t size = 0; size < classes.size(); ++size) {
+    summary.coverage_by_size.push_back(share(covered[size], by_size[size].size()));
+  }
   summary.overall = summarise_errors(all);
   for (const auto& errors : by_size) summary.by_size.push_back(summarise_errors(errors));
   for (const auto& [name, lists] : by_collective) {

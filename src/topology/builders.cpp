@@ -145,6 +145,9 @@ Topology build_topology(const ClusterSpec& spec) {
   }
   topology.fabric = to_string(spec.fabric.kind);
   topology.fabric_preset = spec.fabric.preset;
+  topology.in_network_reduction =
+      spec.fabric.in_network_reduction && spec.fabric.kind != FabricKind::None &&
+      spec.fabric.kind != FabricKind::Torus && spec.fabric.kind != FabricKind::Dragonfly;
   topology.routing =
       spec.fabric.kind == FabricKind::Torus ? RoutingPolicy::DimensionOrder : spec.fabric.routing;
   topology.routing_seed = spec.fabric.seed;

@@ -186,6 +186,7 @@ void add_node(Topology& topology, const NodeSpec& spec, std::uint32_t type,
   node.gpu_model = gpu_model;
   node.in_switch_reduction = spec.in_switch_reduction && spec.scale_up == ScaleUp::Switched;
   node.nic_model = spec.nics > 0 ? spec.nic_model : "";
+  node.cpu_vendor = spec.cpu_vendor;
   topology.nodes.push_back(std::move(node));
   for (std::uint32_t g = 0; g < spec.gpus; ++g) topology.gpus.push_back(at(parts.first_gpu, g));
 

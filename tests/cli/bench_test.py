@@ -1,5 +1,6 @@
 """Is `flyover bench` what a reader of nccl-tests expects?"""
 import json
+import re
 
 from harness import CliTest
 
@@ -16,7 +17,7 @@ class Bench(CliTest):
         head = self.succeeds("bench", "all_reduce", "-t", "dgx-h100", "-b", "8", "-e", "8").splitlines()[1]
         self.assertEqual(head.split(), [
             "#", "size(B)", "count", "type", "redop", "root", "time(us)", "algbw(GB/s)",
-            "busbw(GB/s)", "algorithm", "protocol", "channels", "limited", "by"])
+            "busbw(GB/s)", "range(80%)", "algorithm", "protocol", "channels", "limited", "by"])
 
     def test_sizes_go_by_factor_or_by_step(self):
         sizes = lambda *a: [row["bytes"] for row in self.rows("all_reduce", "-t", "dgx-h100", *a)]
@@ -29,7 +30,7 @@ class Bench(CliTest):
         on = ("all_reduce", "-t", "dgx-h100", "-b", "8", "-e", "8")
         usual = self.rows(*on)[0]["time_us"]
         self.assertGreater(self.rows(*on, "--set", "library.stack=one-process")[0]["time_us"], usual + 10)
-        self.fails(2, "--set stack: expected a stack out of process-per-gpu, one-process, graph, got \"threads\"",
+        self.fails(2, "--set stack: expected a stack out of process-per-gpu, one-process, pytorch, graph, got \"threads\"",
                    "bench", *on, "--set", "library.stack=threads")
 
     def test_a_barrier_has_no_size(self):
@@ -54,11 +55,38 @@ class Bench(CliTest):
 
     def test_rows_tell_the_alternatives(self):
         row = self.rows("all_reduce", "-t", "dgx-h100", "-b", "1G", "-e", "1G")[0]
-        self.assertEqual(list(row), ["bytes", "time_us", "algbw_GBps", "busbw_GBps", "algorithm", "protocol",
-                                     "channels", "bottleneck", "alternatives"])
+        self.assertEqual(list(row), [
+            "bytes", "time_us", "low_us", "high_us", "algbw_GBps", "busbw_GBps", "busbw_low_GBps", "busbw_high_GBps",
+            "algorithm", "protocol", "channels", "bottleneck", "range_rows", "range_sites", "alternatives",
+            "best"])
         times = [a["time_us"] for a in row["alternatives"]]
         self.assertGreater(len(times), 2)
         self.assertEqual(times, sorted(times))
+
+    def test_every_time_has_a_range(self):
+        for row in self.rows("all_reduce", "-t", "dgx-h100:2"):
+            for time in (row, *row["alternatives"]):
+                self.assertLessEqual(time["low_us"], time["time_us"])
+                self.assertGreaterEqual(time["high_us"], time["time_us"])
+            self.assertAlmostEqual(row["busbw_low_GBps"] * row["high_us"], row["busbw_GBps"] * row["time_us"])
+            self.assertAlmostEqual(row["busbw_high_GBps"] * row["low_us"], row["busbw_GBps"] * row["time_us"])
+            self.assertGreaterEqual(row["range_rows"], 20)
+            self.assertGreaterEqual(row["range_sites"], 3)
+
+    def test_ranges_do_not_jump(self):
+        rows = self.rows("all_reduce", "-t", "dgx-h100", "--set", "nccl.NCCL_ALGO=Ring")
+        for end in ("low_us", "high_us"):
+            shares = [row[end] / row["time_us"] for row in rows]
+            for a, b in zip(shares, shares[1:]):
+                self.assertLess(max(a / b, b / a), 1.25)
+
+    def test_what_was_not_measured_is_told(self):
+        on = ("all_reduce", "-b", "1G", "-e", "1G")
+        self.assertNotIn("Outside", self.succeeds("bench", *on, "-t", "dgx-h100"))
+        out = json.loads(self.succeeds("bench", *on, "-t", "vr-nvl72", "--json", "-"))
+        self.assertIn("no measurement over nvlink6", out["validity"])
+        text = self.succeeds("bench", *on, "-t", "dgx-h100:512", COLUMNS="80")
+        self.assertRegex(text, r"(?m)^# Outside of what was measured: 4096 GPUs: the largest measured system of ")
 
     def test_nccl_variables_steer_the_choice(self):
         on = ("all_reduce", "-t", "dgx-h100", "-b", "1G", "-e", "1G")
@@ -67,6 +95,32 @@ class Bench(CliTest):
         # The process's own environment does not.
         plain = self.succeeds("bench", *on)
         self.assertEqual(self.succeeds("bench", *on, NCCL_ALGO="Ring"), plain)
+
+    def test_a_bad_default_shows(self):
+        on = ("all_reduce", "-t", "dgx-h100", "-b", "64M", "-e", "16G")
+        ring = ("--set", "nccl.NCCL_ALGO=Ring")
+        faster = r"(?m)^# Predicted faster, up to (\d\.\d\d) x, at 64 MiB to 16 GiB: nvls Simple " \
+                 r"\(NCCL_ALGO=NVLS NCCL_PROTO=Simple\)$"
+        text = self.succeeds("bench", *on, *ring)
+        self.assertRegex(text, faster)
+        # NVLS of eight GPUs against their ring: 480 and 368 GB/s.
+        self.assertAlmostEqual(float(re.search(faster, text)[1]), 480 / 368, delta=0.1)
+        self.assertNotIn("Predicted faster", self.succeeds("bench", *on))
+        # One size is no span.
+        one = self.succeeds("bench", "all_reduce", "-t", "dgx-h100", "-b", "1G", "-e", "1G", *ring)
+        self.assertRegex(one, r"(?m)^# Predicted faster, up to \d\.\d\d x, at 1 GiB: nvls Simple ")
+
+    def test_the_best_plan_is_no_slower_and_its_variables_bring_it_about(self):
+        on = ("all_reduce", "-t", "dgx-h100:2", "-f", "64")
+        for row in self.rows(*on, "--set", "nccl.NCCL_ALGO=Tree"):
+            best = row["best"]
+            self.assertEqual(list(best), ["algorithm", "protocol", "time_us", "variables"])
+            self.assertLessEqual(best["time_us"], row["time_us"])
+            settings = [word for pair in best["variables"].split() for word in ("--set", "nccl." + pair)]
+            size = ("-b", row["bytes"], "-e", row["bytes"])
+            told = self.rows("all_reduce", "-t", "dgx-h100:2", *size, *settings)[0]
+            self.assertEqual([told[k] for k in ("algorithm", "protocol", "time_us")],
+                             [best[k] for k in ("algorithm", "protocol", "time_us")])
 
     def test_fewer_gpus(self):
         rows = self.rows("all_reduce", "-t", "dgx-h100", "-g", "4", "-b", "1G", "-e", "1G")

@@ -20,6 +20,19 @@ class Run(CliTest):
         self.assertAlmostEqual(total / result["time_us"], 1, places=9)
         self.assertEqual([i["role"] for i in result["inputs"]], ["topology", "library", "workload"])
 
+    def test_the_range_comes_from_what_is_exposed(self):
+        result = self.result(*LAYER)
+        self.assertLess(result["low_us"], result["time_us"])
+        self.assertGreater(result["high_us"], result["time_us"])
+        self.assertGreaterEqual(result["low_us"], result["breakdown"]["compute_us"])
+        parts = result["breakdown"]
+        exposed = sum(parts["exposed_us"].values()) + parts["startup_us"]
+        waiting = parts["bubble_us"] + parts["idle_us"]
+        self.assertAlmostEqual(sum(p["exposed_us"] for p in result["range"])
+                               / (exposed * result["time_us"] / (result["time_us"] - waiting)), 1, places=6)
+        for c in result["collectives"]:
+            self.assertTrue(c["low_us"] <= c["time_us"] <= c["high_us"])
+
     def test_csv_has_the_collectives(self):
         rows = list(csv.DictReader(io.StringIO(self.succeeds(*LAYER, "--csv", "-"))))
         for row, stats in zip(rows, self.result(*LAYER)["collectives"], strict=True):

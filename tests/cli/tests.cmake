@@ -1,7 +1,7 @@
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 
 # One ctest per file; each holds the tests of one question.
-foreach(name usage output bad_input bench topo run compare validate list documents)
+foreach(name usage output bad_input bench calibrate topo run compare validate list documents)
   add_test(NAME "cli: ${name}"
     COMMAND Python3::Interpreter -m unittest -q ${name}_test
     WORKING_DIRECTORY ${CMAKE_CURRENT_LIST_DIR})
@@ -12,4 +12,11 @@ endforeach()
 
 add_test(NAME "docs: the page of validation errors is up to date"
   COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/validation_table.py --check
+          $<TARGET_FILE:flyover_cli>)
+
+add_test(NAME "docs: the page of fitted parameters is up to date"
+  COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/fit/parameters.py --check)
+
+add_test(NAME "data: the residuals that ranges rest on are up to date"
+  COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/residuals.py --check
           $<TARGET_FILE:flyover_cli>)

@@ -49,7 +49,8 @@ ChunkReplay chunks_of(const Cluster& c, const Case& which, const CollectivePlan&
                               .group = c.cost.shape(ranks),
                               .channels = plan.channels,
                               .root = 0,
-                              .in_switch_reduction = c.router.has_in_switch_reduction(0)};
+                              .in_switch_reduction = c.router.has_in_switch_reduction(0),
+                              .in_network_reduction = c.topology.in_network_reduction};
   return replay_chunks(c.topology, c.router, algorithm->schedule(shape, bytes), ranks);
 }
 
@@ -111,6 +112,38 @@ TEST_CASE("streams move the same bytes over the same links as messages, in a tim
   CHECK(ratio <= which.slack);
 }
 
+TEST_CASE("sums in the network move the same bytes as streams and as messages",
+          "[scenario][chunks]") {
+  const auto which = GENERATE(Case{CollectiveOp::AllReduce, AlgorithmId::CollnetDirect, 4.0},
+                              Case{CollectiveOp::AllReduce, AlgorithmId::CollnetChain, 10.0},
+                              Case{CollectiveOp::AllReduce, AlgorithmId::Nvls, 4.0});
+  const auto nodes = GENERATE(2U, 4U);
+  CAPTURE(to_string(which.algorithm), nodes);
+  Topology topology = rails(nodes, 400_GBps, 50_GBps, 0ns, 0ns);
+  topology.in_network_reduction = true;
+  for (Node& node : topology.nodes) node.in_switch_reduction = true;
+  const Cluster c(std::move(topology),
+                  library("ideal", {{"NCCL_ALGO", std::string(to_string(which.algorithm))},
+                                    {"NCCL_COLLNET_ENABLE", "1"},
+                                    {"NCCL_MIN_NCHANNELS", "8"},
+                                    {"NCCL_MAX_NCHANNELS", "8"}}));
+  const Bytes bytes{std::int64_t{nodes} * 8 * 8 * 64 * 10'000};
+  const CollectivePlan plan = plan_of(c, which, bytes);
+  const ChunkReplay chunks = chunks_of(c, which, plan, bytes);
+  std::vector<double> expected(c.topology.links.size(), 0.0);
+  for (const Hop& hop : *plan.loads) {
+    expected[index(hop.link)] = hop.share * static_cast<double>(bytes.count());
+  }
+  for (std::size_t link = 0; link < expected.size(); ++link) {
+    REQUIRE(chunks.link_bytes[link] == Approx(expected[link]).epsilon(1e-6).margin(1));
+  }
+  // Blocks are not cut further: gathering, the network and spreading follow one another.
+  const double ratio = to_seconds(chunks.time) / to_seconds(plan.alone);
+  CAPTURE(ratio);
+  CHECK(ratio >= 1 - 1e-6);
+  CHECK(ratio <= which.slack);
+}
+
 TEST_CASE("NVLS messages go up and down once, its stream does both at once", "[scenario][chunks]") {
   const auto op =
       GENERATE(CollectiveOp::AllReduce, CollectiveOp::AllGather, CollectiveOp::ReduceScatter);
@@ -123,4 +156,47 @@ TEST_CASE("NVLS messages go up and down once, its stream does both at once", "[s
   CAPTURE(to_string(op), ratio);
   CHECK(ratio >= 1 - 1e-6);
   CHECK(ratio <= nvls.slack);
+}
+
+TEST_CASE("all pairs and one shot move the same bytes as streams and as messages, at once",
+          "[scenario][chunks]") {
+  // Inside a domain all links are busy all the time; across, the stages follow one another.
+  const auto which = GENERATE(Case{CollectiveOp::AllReduce, AlgorithmId::AllPairs, 3.0},
+                              Case{CollectiveOp::AllGather, AlgorithmId::AllPairs, 3.0},
+                              Case{CollectiveOp::ReduceScatter, AlgorithmId::AllPairs, 3.0},
+                              Case{CollectiveOp::AllReduce, AlgorithmId::OneShot, 1.1});
+  const auto nodes = GENERATE(1U, 2U, 4U);
+  CAPTURE(to_string(which.op), to_string(which.algorithm), nodes);
+  Library ideal = library("ideal");
+  ideal.algorithms[which.op] = {which.algorithm};
+  const Cluster c(
+      nodes == 1 ? crossbar(8, 400_GBps, 0ns) : rails(nodes, 400_GBps, 50_GBps, 0ns, 0ns), ideal);
+  const Bytes bytes{std::int64_t{nodes} * 8 * 8 * 64 * 10'000};
+  const CollectivePlan plan = plan_of(c, which, bytes);
+  const ChunkReplay chunks = chunks_of(c, which, plan, bytes);
+  std::vector<double> expected(c.topology.links.size(), 0.0);
+  for (const Hop& hop : *plan.loads) {
+    expected[index(hop.link)] = hop.share * static_cast<double>(bytes.count());
+  }
+  for (std::size_t link = 0; link < expected.size(); ++link) {
+    REQUIRE(chunks.link_bytes[link] == Approx(expected[link]).epsilon(1e-6).margin(1));
+  }
+  const double ratio = to_seconds(chunks.time) / to_seconds(plan.alone);
+  CAPTURE(ratio);
+  CHECK(ratio >= 1 - 1e-6);
+  CHECK(ratio <= (nodes == 1 ? 1 + 1e-6 : which.slack));
+}
+
+TEST_CASE("all pairs take the time of their two steps", "[scenario][chunks]") {
+  const auto n = GENERATE(2U, 8U, 16U);
+  const Bytes bytes{std::int64_t{n} * 1'000'000};
+  Library ideal = library("ideal");
+  ideal.algorithms[CollectiveOp::AllReduce] = {AlgorithmId::AllPairs};
+  const Cluster c(crossbar(n, 100_GBps, 1us), ideal);
+  const Case pairs{CollectiveOp::AllReduce, AlgorithmId::AllPairs, 1};
+  const CollectivePlan plan = plan_of(c, pairs, bytes);
+
+  const double expected = 2 * 1e-6 + 2 * (n - 1) * 1e6 / 100e9;
+  CHECK(to_seconds(plan.alone) == Approx(expected).epsilon(1e-6));
+  CHECK(to_seconds(chunks_of(c, pairs, plan, bytes).time) == Approx(expected).epsilon(1e-6));
 }

@@ -22,10 +22,12 @@ struct CollectiveShape {
   // Copies of the pattern, each with 1/channels of the data, rotated so that channel c enters a
   // domain on its c-th rail. Trees over several domains make a pair of each, one for either tree of
   // a double binary tree, numbered 2c and 2c + 1. Patterns of single messages (all-to-all, scatter,
-  // gather, sendrecv) and the barrier have one channel whatever this says.
+  // gather, sendrecv) and the barrier have one channel whatever this says; where the network's
+  // switches reduce, CollNetDirect and NVLS have one per head, that is per share of the data.
   std::uint32_t channels = 1;
   std::uint32_t root = 0;
-  bool in_switch_reduction = false;  // Every domain of the group has NVLS.
+  bool in_switch_reduction = false;   // Every domain of the group has NVLS.
+  bool in_network_reduction = false;  // The network's switches reduce (SHARP), and may.
 };
 
 struct Algorithm {

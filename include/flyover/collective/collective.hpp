@@ -16,11 +16,15 @@ enum class AlgorithmId : std::uint8_t {
   Tree,
   Nvls,
   NvlsTree,
+  CollnetDirect,
+  CollnetChain,
   Pat,
   RecursiveDoubling,
   Direct,
   Pairwise,
-  Hierarchical
+  Hierarchical,
+  AllPairs,
+  OneShot
 };
 
 // A group in rank order. Ranks are positions in the group; a member's domain is the scale-up domain

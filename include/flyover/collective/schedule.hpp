@@ -16,11 +16,17 @@ namespace flyover {
 enum class Action : std::uint8_t {
   Copy,    // The receiver's block becomes what the sender's is.
   Reduce,  // The sender's block is added to the receiver's.
+  // The sender's own contribution, as it was before the collective, is added to the receiver's
+  // block: it is read from the input, which nothing overwrites. Between ranks only.
+  Contribute,
 };
 
 inline constexpr std::uint32_t none = 0xffffffffU;
+// The domain of the relay that stands for the network's switches, which reduce for all domains.
+inline constexpr std::uint32_t network_relay = 0xfffffffeU;
 
-// One message. Ranks of `ranks` and above are relays: reduction units of a domain's switches, which
+// One message. Ranks of `ranks` and above are relays: reduction units of switches, of a domain's or
+// of the network's (network_relay), which
 // start empty (a Reduce into an empty block is a Copy) and whose Copy to every member is a
 // multicast.
 struct Transfer {

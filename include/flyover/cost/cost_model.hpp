@@ -17,6 +17,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "flyover/base/units.hpp"
@@ -41,6 +42,7 @@ struct CollectivePlan {
   AlgorithmId algorithm = AlgorithmId::Ring;
   Protocol protocol = Protocol::Simple;
   std::uint32_t channels = 1;
+  bool sharp = false;  // The network's switches reduce.
   Duration startup{};  // Before bytes flow: launch, hops, pipeline fill.
   // Wire bytes on each link per byte of the call, protocol overhead included; ascending by link.
   // Shared between plans of one group that differ in size only.
@@ -57,6 +59,23 @@ struct Choice {
   CollectivePlan plan;                       // What the library would choose.
   std::vector<CollectivePlan> alternatives;  // The others, fastest first, without loads.
 };
+
+// The same library told to take the fastest of all that it could be told to: what the user's
+// NCCL_ALGO, NCCL_PROTO, NCCL_NVLS_ENABLE and NCCL_COLLNET_ENABLE rule out, and what NCCL's own
+// model would not choose, is considered; what the hardware cannot do is not. Limits on channels
+// stay. A CostModel with it gives the best possible plan:
+//
+//   const Library open = best_possible(library);
+//   const CollectivePlan best = CostModel(topology, router, open).choose(call).plan;
+//
+// The router need not be built anew.
+[[nodiscard]] Library best_possible(Library library);
+
+// The variables that make the library take a plan: {"NCCL_ALGO", "Ring"}, {"NCCL_PROTO", "LL128"}.
+// None where NCCL's variables do not apply to the collective; NCCL_NVLS_ENABLE and
+// NCCL_COLLNET_ENABLE only where the library's settings would not let it otherwise.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> variables_for(
+    const Library& library, CollectiveOp op, const CollectivePlan& plan);
 
 // The library that fits the chips of a topology: "rccl" for AMD's (architecture "cdna..."), "ideal"
 // for TPUs, whose library we have no parameters of, else "nccl".
@@ -80,6 +99,9 @@ class CostModel {
   // A single message from rank to rank (send/recv).
   [[nodiscard]] CollectivePlan point_to_point(std::uint32_t from, std::uint32_t to,
                                               Bytes bytes) const;
+
+  // Takes these instead of the library's from now on; groups need not be built again.
+  void set_site(const SiteParameters& site);
 
   [[nodiscard]] GroupShape shape(std::span<const std::uint32_t> ranks) const;
 

@@ -16,6 +16,7 @@
 #include "flyover/collective/collective.hpp"
 #include "flyover/cost/nccl_tuner.hpp"
 #include "flyover/cost/protocol.hpp"
+#include "flyover/cost/site_parameters.hpp"
 
 namespace flyover {
 
@@ -25,8 +26,9 @@ struct LibrarySettings {
   std::vector<AlgorithmId> forbidden_algorithms;  // NCCL_ALGO=^Tree
   std::vector<Protocol> protocols;                // NCCL_PROTO: allowed ones; empty: all.
   std::vector<Protocol> forbidden_protocols;
-  bool nvls = true;  // NCCL_NVLS_ENABLE
-  bool pxn = true;   // NCCL_PXN_DISABLE=0; the caller hands it to the Router.
+  bool nvls = true;      // NCCL_NVLS_ENABLE
+  bool collnet = false;  // NCCL_COLLNET_ENABLE: the network's switches may reduce (SHARP).
+  bool pxn = true;       // NCCL_PXN_DISABLE=0; the caller hands it to the Router.
   std::optional<std::uint32_t> min_channels;  // NCCL_MIN_NCHANNELS, NCCL_MIN_CTAS
   std::optional<std::uint32_t> max_channels;  // NCCL_MAX_NCHANNELS, NCCL_MAX_CTAS
   std::vector<std::string> notes;             // Accepted, but with no effect on the model.
@@ -127,6 +129,8 @@ struct NetworkRule {
   std::vector<std::string> links;   // Generations ("roce-400") or kinds of them ("roce").
   Duration hop{};                   // More per network hop,
   Duration message{};               // and per message to a peer in another domain.
+  Duration fill{};                  // More pipeline fill (as in LatencyRule): deeper proxies and
+  Bytes fill_half;                  // larger messages take longer to reach the full rate.
   std::vector<Protocol> protocols;  // Those that it carries; empty: all.
   Evidence evidence;
 };
@@ -168,6 +172,18 @@ struct ChannelRule {
   Evidence evidence;
 };
 
+// Channels of plain sends and receives inside one domain: the library shares `channels` out over
+// the group's members, by powers of two, and doubles a peer's share while each of its channels
+// would carry more than `part`.
+struct PointToPointRule {
+  std::uint32_t channels = 1;
+  Bytes part;
+  Evidence evidence;
+};
+// For one message of `bytes` between members of a group.
+[[nodiscard]] std::uint32_t channels_per_peer(const PointToPointRule& rule, std::uint32_t members,
+                                              Bytes bytes);
+
 enum class ChoiceRule : std::uint8_t {
   Fastest,   // The smallest predicted time.
   NcclModel  // The plan that NCCL's own tuning model ranks first; Fastest where NCCL has no model.
@@ -177,6 +193,7 @@ struct Library {
   std::string name;
   std::string version;
   std::string summary;
+  std::string released;  // "2025-06"; "" when not stated.
   ChoiceRule choice = ChoiceRule::Fastest;
   // Start-up is Summary::steps times the longest wire latency, whatever the latency rules say.
   bool lockstep = false;
@@ -195,11 +212,13 @@ struct Library {
   std::vector<CapRule> caps;
   std::vector<DtypeRule> dtypes;
   std::vector<ChannelRule> channels;
-  std::optional<NcclTuning> tuning;  // With ChoiceRule::NcclModel.
+  std::optional<PointToPointRule> point_to_point;  // None: every message has all channels.
+  std::optional<NcclTuning> tuning;                // With ChoiceRule::NcclModel.
   std::vector<StackRule> stacks;
   std::string stack;  // The one in use, one of `stacks`; "" where there are none.
   std::map<std::string, std::string> sources;
   LibrarySettings settings;
+  SiteParameters site;  // Neutral unless calibrated.
 };
 
 // Takes another stack. Throws InputError, with the nearest name, when the library has none of it.

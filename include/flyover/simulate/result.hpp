@@ -41,6 +41,8 @@ struct CollectiveStats {
   Bytes bytes;
   std::uint64_t count = 0;  // Calls, over all groups of the family.
   Duration mean{};          // From the last member's arrival to the end.
+  Duration low{};           // The range of the mean; zeros until add_range (study) was here.
+  Duration high{};
   Duration longest{};
   Duration alone{};       // Predicted without contention.
   Duration mean_wait{};   // From the first member's arrival to the last's.
@@ -71,6 +73,17 @@ struct Sensitivity {
   double gain = 0;       // the run would be shorter by this share.
 };
 
+// The communication of a run that shares its error: same links, algorithm and class of size.
+struct RangePart {
+  std::string links;  // "nvlink4", or "nvlink4 + ndr" across domains.
+  std::string algorithm;
+  std::string size;       // "up to 32 KiB"
+  double exposed_us = 0;  // Of the run, start-up and waiting included.
+  double low = 1;         // Measured times lie between these multiples of predicted ones.
+  double high = 1;
+  double correlation = 0;  // Share of the error's variance that one site's runs have in common.
+};
+
 struct InputDigest {
   std::string role;  // "topology", "workload", "library"
   std::string name;
@@ -84,6 +97,10 @@ struct Result {
   std::uint64_t operations = 0;  // Instances run.
   std::uint64_t events = 0;
   Duration time{};
+  Duration low{};  // The range of the time; zeros until add_range (study) was here.
+  Duration high{};
+  std::vector<RangePart> range;
+  std::vector<std::string> validity;  // In what the run is outside of what was measured.
   Breakdown breakdown;
   std::vector<CollectiveStats> collectives;
   std::vector<ResourceClassStats> links;  // And SMs and HBM; in a fixed order of classes.

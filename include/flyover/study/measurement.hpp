@@ -55,6 +55,9 @@ struct Measurement {
 // The rows to compare with: out of place, or in place when there are no others.
 [[nodiscard]] const std::vector<MeasuredRow>& compared_rows(const Measurement& measurement);
 
+// A bandwidth that is printed more coarsely than this says little about a time.
+inline constexpr double coarsest_resolution = 0.025;
+
 struct MeasuredTime {
   double us = 0;
   // Half of the last printed digit, as a share of the value: 0 for a stated time, large for

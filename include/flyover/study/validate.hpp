@@ -11,7 +11,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 #include "flyover/base/units.hpp"
@@ -37,7 +36,7 @@ struct PredictedRow {
   // two of them).
   bool counted = false;
   double predicted_us = 0;
-  double low_us = 0;  // The range in which 80 % of such measurements lie.
+  double low_us = 0;  // The range in which 80 % of such measurements lie (residual_ranges.hpp).
   double high_us = 0;
   AlgorithmId algorithm = AlgorithmId::Ring;
   Protocol protocol = Protocol::Simple;
@@ -56,8 +55,10 @@ struct ValidatedSet {
   Health health = Health::Unknown;
   std::string collective;  // As the record names it where we do not know the word.
   std::uint32_t gpus = 0;
-  std::string gpu;
-  std::string generation;  // "nvlink4", or "nvlink4 + ndr" across domains.
+  std::string gpu;            // As the record names it.
+  std::string gpu_model;      // As the catalogue does.
+  std::uint32_t domains = 0;  // Over which the GPUs spread.
+  std::string generation;     // "nvlink4", or "nvlink4 + ndr" across domains.
   std::string library;
   std::string stack;  // Of the library, as the record says that its calls were started.
   std::vector<PredictedRow> rows;
@@ -83,26 +84,6 @@ struct PeakSummary {
   std::optional<double> rank_correlation;  // Of peaks across systems; needs 3 sets.
 };
 
-// Quantiles of measured / predicted.
-struct Range {
-  double low = 1;
-  double high = 1;
-  std::size_t rows = 0;
-};
-// By link generation, algorithm and size class; "" stands for any.
-class ResidualRanges {
- public:
-  ResidualRanges() = default;
-  // From rows that count.
-  explicit ResidualRanges(std::span<const ValidatedSet> sets);
-  // The class of the row, or wider ones until there are 20 rows.
-  [[nodiscard]] Range range(const std::string& generation, AlgorithmId algorithm,
-                            std::size_t size_class) const;
-
- private:
-  std::map<std::tuple<std::string, std::string, std::size_t>, Range> ranges_;
-};
-
 struct ValidationSummary {
   std::size_t sets = 0;
   std::size_t counted = 0;
@@ -110,6 +91,9 @@ struct ValidationSummary {
   std::size_t skipped = 0;
   std::size_t rows = 0;
   std::size_t uncounted_rows = 0;  // Of counted sets, for want of digits.
+  // Rows that count and whose time lies in their range, as shares; by size class as size_classes().
+  double coverage = 0;
+  std::vector<double> coverage_by_size;
   ErrorSummary overall;
   std::vector<ErrorSummary> by_size;                               // As size_classes().
   std::map<std::string, std::vector<ErrorSummary>> by_collective;  // By size class each.
@@ -122,13 +106,23 @@ struct Validation {
   ValidationSummary summary;
 };
 
+// What is known of a record's site before its rows are predicted.
+enum class SiteFit : std::uint8_t {
+  None,
+  // Its smallest, middle and largest row (calibrate_on_three_rows), which then do not count. A
+  // record without further rows is skipped.
+  ThreeRows
+};
+
 // Predicts every record. Nothing that a record says is an error: what cannot be predicted is
 // skipped.
 [[nodiscard]] std::vector<ValidatedSet> predict(std::span<const Measurement> records,
-                                                const HardwareCatalogue& catalogue);
-void apply_ranges(std::vector<ValidatedSet>& sets, const ResidualRanges& ranges);
+                                                const HardwareCatalogue& catalogue,
+                                                SiteFit fit = SiteFit::None);
 [[nodiscard]] ValidationSummary summarise_validation(std::span<const ValidatedSet> sets);
 
+// Whether its errors say something about the model: neither skipped nor apart.
+[[nodiscard]] bool counts(const ValidatedSet& set);
 // Relative errors of the rows that count; of all sizes, or of one class.
 [[nodiscard]] std::vector<double> counted_errors(const ValidatedSet& set,
                                                  std::optional<std::size_t> size_class = {});

@@ -49,6 +49,8 @@ struct FabricSpec {
   Bandwidth link_bandwidth;  // Switch-to-switch cables; default: the NIC port's.
   Duration link_latency{};   // NIC-to-switch and switch-to-switch cable, with the forwarding.
   std::uint32_t radix = 64;  // Ports of a switch at link_bandwidth.
+  // Its switches can reduce (SHARP of Quantum InfiniBand); not on a dragonfly or torus.
+  bool in_network_reduction = false;
   std::uint32_t nodes_per_unit = 0;    // RailOptimized; LeafSpine, FatTree: nodes per leaf.
   double oversubscription = 1.0;       // Leaf downlinks ÷ uplinks, 1 is non-blocking.
   double core_oversubscription = 1.0;  // Spine downlinks ÷ uplinks, three tiers.

@@ -64,6 +64,7 @@ struct NodeSpec {
   std::uint32_t pcie_switches = 0;
   std::uint32_t cpus = 0;
   std::uint32_t cpus_per_board = 0;  // Sockets joined to each other, in order; 0: all of the node.
+  std::string cpu_vendor;            // "intel", "amd", "arm"; "" when not known.
   Bandwidth pcie_bandwidth;          // x16, one direction.
   Bandwidth gpu_pcie_bandwidth;  // A GPU's own link upwards, such as NVLink-C2C; 0: as the rest.
   Bandwidth cpu_bandwidth;       // Between two sockets, one direction.

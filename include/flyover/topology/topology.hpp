@@ -89,7 +89,8 @@ struct Node {
   std::uint32_t gpus = 0;
   std::uint32_t gpu_model = 0;  // Index into Topology::gpu_models.
   bool in_switch_reduction = false;
-  std::string nic_model;  // "ConnectX-7"; "" when it has no NICs.
+  std::string nic_model;   // "ConnectX-7"; "" when it has no NICs.
+  std::string cpu_vendor;  // "intel", "amd", "arm"; "" when not known.
 };
 
 struct Topology {
@@ -101,6 +102,7 @@ struct Topology {
   std::vector<GpuModel> gpu_models;
   std::string fabric;         // "single-switch", "rail-optimized", ...; "none" without one.
   std::string fabric_preset;  // "ndr", ...: the network generation, which picks cost parameters.
+  bool in_network_reduction = false;  // The fabric's switches can reduce (SHARP).
   RoutingPolicy routing = RoutingPolicy::Adaptive;
   std::uint64_t routing_seed = 0;
   // Extent per dimension when fabric is a torus. Its routers are in order of x + X (y + Y z):

@@ -204,14 +204,31 @@ TEST_CASE("a group of one rank has nothing to send", "[collective]") {
 
 TEST_CASE("an algorithm says why it cannot run", "[collective]") {
   const auto reason = [](CollectiveOp op, AlgorithmId id, const std::vector<std::uint32_t>& sizes,
-                         bool nvls) {
+                         bool nvls, bool sharp = false) {
     auto shape = test::shape_of(op, test::group(sizes));
     shape.in_switch_reduction = nvls;
+    shape.in_network_reduction = sharp;
     return find_algorithm(op, id)->unsupported(shape);
   };
   using enum CollectiveOp;
   CHECK(reason(AllReduce, AlgorithmId::Nvls, {8}, false) == "needs NVLS in the domain");
-  CHECK(reason(AllReduce, AlgorithmId::Nvls, {8, 8}, true) == "needs all ranks in one domain");
+  CHECK(reason(AllReduce, AlgorithmId::Nvls, {8, 8}, true) ==
+        "needs all ranks in one domain, or a network that reduces");
+  CHECK(reason(AllReduce, AlgorithmId::Nvls, {8, 8}, true, true).empty());
+  CHECK(reason(AllGather, AlgorithmId::Nvls, {8, 8}, true, true) ==
+        "needs all ranks in one domain");
+  for (const AlgorithmId id : {AlgorithmId::CollnetDirect, AlgorithmId::CollnetChain}) {
+    CHECK(reason(AllReduce, id, {8}, false, true) == "needs more than one domain");
+    CHECK(reason(AllReduce, id, {8, 8}, false) == "needs switches that reduce in the network");
+    CHECK(reason(AllReduce, id, {8, 1}, false, true).empty());
+  }
+  for (const CollectiveOp op : {AllReduce, AllGather, ReduceScatter}) {
+    CHECK(reason(op, AlgorithmId::AllPairs, {8, 4}, false) ==
+          "needs as many ranks in every domain");
+    CHECK(reason(op, AlgorithmId::AllPairs, {6}, false).empty());
+    CHECK(reason(op, AlgorithmId::AllPairs, {6, 6, 6}, false).empty());
+  }
+  CHECK(reason(AllReduce, AlgorithmId::OneShot, {8, 1}, false).empty());
   CHECK(reason(AllReduce, AlgorithmId::Nvls, {8}, true).empty());
   CHECK(reason(AllReduce, AlgorithmId::NvlsTree, {8, 8}, false) == "needs NVLS in every domain");
   CHECK(reason(AllReduce, AlgorithmId::NvlsTree, {8}, true) == "needs more than one domain");
@@ -250,7 +267,8 @@ TEST_CASE("a shape that breaks the contract is refused", "[collective]") {
 
 TEST_CASE("a schedule for a shape that its algorithm does not support is refused", "[collective]") {
   const Algorithm& nvls = *find_algorithm(CollectiveOp::AllReduce, AlgorithmId::Nvls);
-  const auto shape = test::shape_of(CollectiveOp::AllReduce, test::group({4, 4}));
+  auto shape = test::shape_of(CollectiveOp::AllReduce, test::group({4, 4}));
+  shape.in_network_reduction = false;
   CHECK_THROWS_AS(nvls.summarise(shape), InternalError);
   CHECK_THROWS_AS(nvls.schedule(shape, Bytes{4}), InternalError);
 }

@@ -73,7 +73,8 @@ Schedule of(CollectiveOp op, AlgorithmId id, const GroupShape& group) {
 
 TEST_CASE("no transfer of any algorithm can be left out", "[collective][check]") {
   for (const Algorithm& algorithm : algorithms()) {
-    for (const auto& sizes : {std::vector<std::uint32_t>{2, 1, 2}, std::vector<std::uint32_t>{4}}) {
+    for (const auto& sizes : {std::vector<std::uint32_t>{2, 1, 2}, std::vector<std::uint32_t>{4},
+                              std::vector<std::uint32_t>{2, 2}}) {
       const auto shape = test::shape_of(algorithm.op, test::group(sizes), 1, 1);
       if (!algorithm.unsupported(shape).empty()) continue;
       const Schedule schedule = algorithm.schedule(shape, Bytes{5040});
@@ -100,6 +101,7 @@ TEST_CASE("no dependency of rings, trees, PAT and recursive halving can be left 
                                                  {AllReduce, AlgorithmId::Tree},
                                                  {AllReduce, AlgorithmId::RecursiveDoubling},
                                                  {AllReduce, AlgorithmId::Nvls},
+                                                 {AllReduce, AlgorithmId::AllPairs},
                                                  {AllGather, AlgorithmId::Ring},
                                                  {AllGather, AlgorithmId::Pat},
                                                  {ReduceScatter, AlgorithmId::Pat},
@@ -121,7 +123,7 @@ TEST_CASE("no reduction can be done twice", "[collective][check]") {
       const Schedule schedule = algorithm.schedule(shape, Bytes{5040});
       CAPTURE(to_string(algorithm.op), to_string(algorithm.id), sizes.size());
       for (const Transfer& transfer : schedule.transfers) {
-        if (transfer.action != Action::Reduce) continue;
+        if (transfer.action == Action::Copy) continue;
         // Once more, after all else.
         Schedule again = schedule;
         for (std::uint32_t i = 0; i < schedule.transfers.size(); ++i) {
@@ -163,6 +165,29 @@ TEST_CASE("sums need no order, but reading a sum does", "[collective][check]") {
             {{reduce(1, 0), {}}, {reduce(2, 0), {}}, {copy(0, 1), {0, 1}}, {copy(0, 2), {0}}})) ==
         "unordered: transfer 1 (rank 2 -> rank 0, block 0) and transfer 3 (rank 0 -> rank 2, block "
         "0) both use block 0 at rank 0");
+}
+
+TEST_CASE("a contribution is the input, whatever has been added to the sender's block",
+          "[collective][check]") {
+  using enum CollectiveOp;
+  const auto give = [](std::uint32_t from, std::uint32_t to) {
+    return Transfer{.from = from, .to = to, .action = Action::Contribute};
+  };
+  // Crosswise, and each rank gives what it had, not the sum that it has by then.
+  CHECK(check(by_hand(AllReduce, 2, 1, {{give(0, 1), {}}, {give(1, 0), {}}})).empty());
+  CHECK_THAT(check(by_hand(AllReduce, 2, 1, {{reduce(0, 1), {}}, {reduce(1, 0), {}}})),
+             StartsWith("unordered: "));
+  CHECK(check(by_hand(AllReduce, 3, 1, {{give(0, 1), {}}, {give(1, 2), {0}}, {give(2, 0), {1}}})) ==
+        "rank 0 ends without the contribution of rank 1 to block 0");
+  CHECK(check(by_hand(Broadcast, 2, 1, {{give(0, 1), {}}})) ==
+        "transfer 0 (rank 0 -> rank 1, block 0) contributes, but not from one rank of a sum to "
+        "another");
+  Schedule relayed = by_hand(Reduce, 2, 1, {{give(0, 2), {}}});
+  relayed.relays = 1;
+  relayed.relay_domain = {0};
+  CHECK(check(relayed) ==
+        "transfer 0 (rank 0 -> relay 0, block 0) contributes, but not from one rank of a sum to "
+        "another");
 }
 
 TEST_CASE("an order by way of other blocks or of a connection counts", "[collective][check]") {

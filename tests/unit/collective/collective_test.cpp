@@ -35,8 +35,12 @@ TEST_CASE("algorithm names are read back, in NCCL's spelling too", "[collective]
   CHECK(algorithm_id("NVLS") == AlgorithmId::Nvls);
   CHECK(algorithm_id("NVLSTree") == AlgorithmId::NvlsTree);
   CHECK(algorithm_id("nvls_tree") == AlgorithmId::NvlsTree);
+  CHECK(algorithm_id("CollnetDirect") == AlgorithmId::CollnetDirect);
+  CHECK(algorithm_id("COLLNET_CHAIN") == AlgorithmId::CollnetChain);
   CHECK(algorithm_id("PAT") == AlgorithmId::Pat);
   CHECK(algorithm_id("hierarchical") == AlgorithmId::Hierarchical);
+  CHECK(algorithm_id("allpairs") == AlgorithmId::AllPairs);
+  CHECK(algorithm_id("one_shot") == AlgorithmId::OneShot);
   CHECK_FALSE(algorithm_id("rings"));
   CHECK_FALSE(algorithm_id(""));
 }

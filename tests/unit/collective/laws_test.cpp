@@ -55,6 +55,59 @@ TEST_CASE("recursive and PAT collectives send the least too", "[collective][law]
   for (const double bytes : sent(summary)) CHECK_THAT(bytes, WithinAbs(factor * 15 / 16, 1e-9));
 }
 
+TEST_CASE("all pairs send the least in a domain, in a step for each half", "[collective][law]") {
+  const auto n = GENERATE(2U, 3U, 8U, 72U);
+  CAPTURE(n);
+  const double share = (n - 1.0) / n;
+  for (const auto& [op, halves] :
+       {std::pair{AllReduce, 2U}, {AllGather, 1U}, {ReduceScatter, 1U}}) {
+    const Summary pairs =
+        summary_of(op, AlgorithmId::AllPairs, test::group({n}, test::Order::Shuffled));
+    REQUIRE(pairs.edges.size() == std::size_t{n} * (n - 1));
+    for (const EdgeLoad& edge : pairs.edges) {
+      CHECK_THAT(edge.fraction, WithinAbs(double(halves) / n, 1e-12));
+      CHECK(edge.messages == halves);
+    }
+    for (const double bytes : sent(pairs)) CHECK_THAT(bytes, WithinAbs(halves * share, 1e-9));
+    for (const double bytes : received(pairs)) CHECK_THAT(bytes, WithinAbs(halves * share, 1e-9));
+    CHECK(pairs.steps == halves);
+    CHECK(pairs.intra_hops == halves);
+    CHECK(pairs.inter_hops == 0);
+  }
+}
+
+TEST_CASE("all pairs cross between counterparts of their domains only, each with its own shard",
+          "[collective][law]") {
+  const auto domains = GENERATE(2U, 4U);
+  const GroupShape group = test::group(test::domains_of(8, 8 * domains), test::Order::Interleaved);
+  const Summary pairs = summary_of(AllReduce, AlgorithmId::AllPairs, group);
+  std::vector<double> inside(pairs.ranks, 0.0);
+  std::vector<double> across(pairs.ranks, 0.0);
+  for (const EdgeLoad& edge : pairs.edges) {
+    const bool together = group.domain[edge.from] == group.domain[edge.to];
+    if (!together) CHECK(group.rail[edge.from] == group.rail[edge.to]);
+    (together ? inside : across)[edge.from] += edge.fraction;
+  }
+  for (const double bytes : inside) CHECK_THAT(bytes, WithinAbs(2 * 7.0 / 8, 1e-9));
+  for (const double bytes : across) {
+    CHECK_THAT(bytes, WithinAbs(2.0 * (domains - 1) / domains / 8, 1e-9));
+  }
+  CHECK(pairs.steps == 4);
+  CHECK(pairs.intra_hops == 2);
+  CHECK(pairs.inter_hops == 2);
+}
+
+TEST_CASE("one shot takes a single step for n-1 times the data", "[collective][law]") {
+  const auto sizes = GENERATE(std::vector<std::uint32_t>{2}, std::vector<std::uint32_t>{8},
+                              std::vector<std::uint32_t>{8, 3});
+  const Summary shot = summary_of(AllReduce, AlgorithmId::OneShot, test::group(sizes));
+  for (const double bytes : sent(shot)) CHECK(bytes == shot.ranks - 1.0);
+  for (const double bytes : received(shot)) CHECK(bytes == shot.ranks - 1.0);
+  CHECK(shot.steps == 1);
+  CHECK(shot.intra_hops == (sizes.size() > 1 ? 0U : 1U));
+  CHECK(shot.inter_hops == (sizes.size() > 1 ? 1U : 0U));
+}
+
 TEST_CASE("PAT sends little over long distances", "[collective][law]") {
   const Summary pat = summary_of(AllGather, AlgorithmId::Pat, test::group({16}));
   for (const EdgeLoad& edge : pat.edges) {
@@ -148,6 +201,56 @@ TEST_CASE("NVLS trees stay on their rails and share the data out among them", "[
     CHECK(network[rank] <= 2.0 / 8 + 1e-9);
   }
   CHECK(summary.intra_hops == 4);
+}
+
+TEST_CASE("where the network reduces, a head sends its share once, however many domains there are",
+          "[collective][law]") {
+  const auto id =
+      GENERATE(AlgorithmId::CollnetDirect, AlgorithmId::CollnetChain, AlgorithmId::Nvls);
+  const auto domains = GENERATE(2U, 4U, 32U);
+  CAPTURE(to_string(id), domains);
+  const Summary summary =
+      summary_of(AllReduce, id, test::group(test::domains_of(8, 8 * domains)), 8);
+  const std::uint32_t network = summary.ranks + summary.relays - 1;
+  CHECK(summary.relay_domain.back() == network_relay);
+  std::vector<double> into(summary.ranks, 0.0);
+  std::vector<double> out_of(summary.ranks, 0.0);
+  for (const EdgeLoad& edge : summary.edges) {
+    if (edge.to == network) into[edge.from] += edge.fraction;
+    if (edge.from == network) out_of[edge.to] += edge.fraction;
+  }
+  for (std::uint32_t rank = 0; rank < summary.ranks; ++rank) {
+    CHECK_THAT(into[rank], WithinAbs(1.0 / 8, 1e-9));
+    CHECK_THAT(out_of[rank], WithinAbs(1.0 / 8, 1e-9));
+  }
+  CHECK(summary.inter_hops == 2);
+}
+
+TEST_CASE("inside a domain CollNet moves twice the data, NVLS once and its share",
+          "[collective][law]") {
+  const auto inside = [](AlgorithmId id) {
+    const Summary summary = summary_of(AllReduce, id, test::group({8, 8}), 8);
+    std::vector<double> out(summary.ranks, 0.0);
+    for (const EdgeLoad& edge : summary.edges) {
+      if (edge.from < summary.ranks && edge.to != summary.ranks + summary.relays - 1) {
+        out[edge.from] += edge.fraction;
+      }
+    }
+    return out;
+  };
+  for (const double bytes : inside(AlgorithmId::CollnetDirect)) {
+    CHECK_THAT(bytes, WithinAbs(2 * 7.0 / 8, 1e-9));
+  }
+  for (const double bytes : inside(AlgorithmId::CollnetChain)) {
+    CHECK_THAT(bytes, WithinAbs(2 * 7.0 / 8, 1e-9));
+  }
+  for (const double bytes : inside(AlgorithmId::Nvls)) CHECK_THAT(bytes, WithinAbs(9.0 / 8, 1e-9));
+  const auto hops = [](AlgorithmId id) {
+    return summary_of(AllReduce, id, test::group({8, 8}), 8).intra_hops;
+  };
+  CHECK(hops(AlgorithmId::CollnetDirect) == 2);
+  CHECK(hops(AlgorithmId::CollnetChain) == 14);
+  CHECK(hops(AlgorithmId::Nvls) == 4);
 }
 
 TEST_CASE("a single ring over ranks in order is the ring 0, 1, 2, ...", "[collective][law]") {

@@ -71,7 +71,8 @@ inline CollectiveShape shape_of(CollectiveOp op, GroupShape group, std::uint32_t
           .group = std::move(group),
           .channels = channels,
           .root = root,
-          .in_switch_reduction = true};
+          .in_switch_reduction = true,
+          .in_network_reduction = true};
 }
 
 }  // namespace flyover::test

@@ -105,6 +105,14 @@ inline Library load(const std::string& name) {
   return io::read_library(io::library_document(name));
 }
 
+// What the library's rules give a group of one class of link.
+inline double share_of(const Library& library, const RuleQuery& query) {
+  for (const EfficiencyRule& rule : library.efficiencies) {
+    if (covers(rule.where, query)) return share_at(rule, query.members);
+  }
+  return 1;
+}
+
 // A cluster, its router and a library, kept together.
 struct Bench {
   Bench(const NodeSpec& node, std::uint32_t nodes, const std::string& name,

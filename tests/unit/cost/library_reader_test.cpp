@@ -1,5 +1,9 @@
 #include "flyover/io/library_reader.hpp"
 
+#include <filesystem>
+#include <fstream>
+#include <map>
+
 #include <catch2/catch.hpp>
 
 #include "flyover/base/error.hpp"
@@ -88,14 +92,78 @@ TEST_CASE("stacks and networks of a library are read", "[io][library]") {
 }
 
 TEST_CASE("shipped libraries are found by name, version or file", "[io][library]") {
-  CHECK(library_names() ==
-        std::vector<std::string>{"ideal", "nccl", "nccl-2.27", "rccl", "rccl-2.27"});
-  CHECK(read_library(library_document("nccl")).version == "2.27");
+  CHECK(library_names() == std::vector<std::string>{"ideal", "mscclpp", "mscclpp-0.7", "nccl",
+                                                    "nccl-2.17", "nccl-2.18", "nccl-2.19",
+                                                    "nccl-2.21", "nccl-2.23", "nccl-2.25",
+                                                    "nccl-2.27", "nccl-2.28", "nccl-2.29",
+                                                    "nccl-2.30", "nccl-2.8", "rccl", "rccl-2.27"});
+  CHECK(read_library(library_document("nccl")).version == "2.30");
   CHECK(read_library(library_document("rccl-2.27")).name == "rccl");
   CHECK_THROWS_WITH(library_document("nclc"),
                     "no communication library \"nclc\", did you mean \"nccl\"?; there are ideal, "
-                    "nccl, nccl-2.27, rccl, rccl-2.27");
+                    "mscclpp, mscclpp-0.7, "
+                    "nccl, nccl-2.17, nccl-2.18, nccl-2.19, nccl-2.21, nccl-2.23, nccl-2.25, "
+                    "nccl-2.27, nccl-2.28, nccl-2.29, nccl-2.30, nccl-2.8, rccl, rccl-2.27");
   CHECK_THROWS_AS(library_document("no/such.json"), InputError);
+}
+
+TEST_CASE("a version between two known ones takes the older and says so", "[io][library]") {
+  const Library between = read_library(library_document("nccl-2.20"));
+  CHECK(between.version == "2.19");
+  REQUIRE(between.settings.notes.size() == 1);
+  CHECK(between.settings.notes.front() ==
+        "nccl 2.20 is not known: the nearest older one, 2.19, stands for it");
+  CHECK(read_library(library_document("nccl-2.99")).version == "2.30");
+
+  const Library patch = read_library(library_document("nccl-2.27.7"));
+  CHECK(patch.version == "2.27");
+  CHECK(patch.settings.notes.empty());
+  CHECK_THROWS_WITH(
+      library_document("nccl-2.4.8"),
+      Catch::Matchers::StartsWith(
+          "nccl 2.4.8 is older than all that are known of it: ideal, mscclpp, mscclpp-0.7, nccl"));
+}
+
+TEST_CASE("every shipped library can be read, and a version states only what differs",
+          "[io][library]") {
+  std::map<int, std::string> released;  // By minor version.
+  for (const std::string& name : library_names()) {
+    CAPTURE(name);
+    const Library library = read_library(library_document(name));
+    if (!name.starts_with("nccl-")) continue;
+    CHECK(library.name == "nccl");
+    CHECK(name == "nccl-" + library.version);
+    released.emplace(std::stoi(library.version.substr(2)), library.released);
+    CHECK(library.tuning->tree_correction[0].size() == (library.version == "2.30" ? 24 : 23));
+    CHECK_FALSE(library.latencies.empty());
+  }
+  std::string before;
+  for (const auto& [minor, month] : released) {
+    CAPTURE(minor);
+    CHECK(month > before);
+    before = month;
+  }
+  const Library old = read_library(library_document("nccl-2.19"));
+  CHECK(old.tuning->architectures.at("hopper").ll == 87.7);
+  CHECK(old.tuning->architectures.at("hopper").tree_simple[1] == 41.4);
+  CHECK_FALSE(old.tuning->latencies.contains(AlgorithmId::Pat));
+}
+
+TEST_CASE("a file may build on a shipped library", "[io][library]") {
+  const auto path = std::filesystem::temp_directory_path() / "flyover-extends-test.json";
+  const auto read = [&](const std::string& text) {
+    std::ofstream(path) << text;
+    return read_library(library_document(path.string()));
+  };
+  const Library own = read(
+      R"({ "extends": "nccl-2.27", "version": "2.27-ours", "algorithms": { "all_reduce": ["ring"] } })");
+  CHECK(own.version == "2.27-ours");
+  CHECK(own.algorithms.at(CollectiveOp::AllReduce) == std::vector{AlgorithmId::Ring});
+  CHECK(own.algorithms.at(CollectiveOp::AllGather).size() == 3);
+  CHECK_THROWS_WITH(read(R"({ "extends": "ncc" })"),
+                    Contains("/extends: no communication library \"ncc\""));
+  CHECK_THROWS_WITH(read(R"({ "extends": "nccl-2.27", "latency": [] })"), Contains("/latency: "));
+  std::filesystem::remove(path);
 }
 
 TEST_CASE("an input error of a library names the place and what would be right", "[io][library]") {
@@ -125,6 +193,26 @@ TEST_CASE("an input error of a library names the place and what would be right",
              Contains("expected \"total\" or \"per_channel\""));
   CHECK_THAT(complaint(text(R"(, "defaults": { "NCCL_PXN": "1" })")),
              Contains("NCCL_PXN: is not a variable that Flyover knows"));
+}
+
+TEST_CASE("what was fitted of a rule is a value that it has, with a spread", "[io][library]") {
+  const auto fitted = [](const std::string& entry) {
+    return complaint(
+        text("", R"({ "base": "1 us", "source": "test", "fitted": {)" + entry + "} }"));
+  };
+  CHECK(fitted(R"("base": { "prior": "2 us", "spread": 0.3, "group": "base", "uncertainty": 0.1,
+                            "rows": 7 })") == "no complaint");
+  CHECK_THAT(fitted(R"("domain_hop": { "prior": "1 us", "spread": 0.3 })"),
+             Contains("/latencies/0/fitted/domain_hop: the rule has no \"domain_hop\""));
+  CHECK_THAT(fitted(R"("base": { "prior": "2 us" })"),
+             Contains("/latencies/0/fitted/base") && Contains("spread"));
+  CHECK_THAT(fitted(R"("base": { "prior": "2 us", "spread": 0 })"),
+             Contains("/latencies/0/fitted/base/spread: "));
+  CHECK_THAT(fitted(R"("base": { "prior": "2 us", "spread": 0.3, "sprad": 1 })"),
+             Contains("/latencies/0/fitted/base/sprad: "));
+  CHECK_THAT(complaint(text(R"(, "caps": [ { "total": "1 GB/s", "source": "test",
+                              "fitted": { "per_channel": { "spread": 0.3 } } } ])")),
+             Contains("/caps/0/fitted/per_channel: the rule has no \"per_channel\""));
 }
 
 TEST_CASE("a library must be whole", "[io][library]") {

@@ -66,14 +66,18 @@ TEST_CASE("a variable without effect says so", "[cost][settings]") {
 TEST_CASE("unknown variables and values are refused with what would be right", "[cost][settings]") {
   CHECK(complaint("NCCL_ALGOS", "Ring") ==
         "NCCL_ALGOS: is not a variable that Flyover knows, did you mean \"NCCL_ALGO\"?; known are "
-        "NCCL_ALGO, NCCL_PROTO, NCCL_NVLS_ENABLE, NCCL_PXN_DISABLE, NCCL_MIN_NCHANNELS, "
+        "NCCL_ALGO, NCCL_PROTO, NCCL_COLLNET_ENABLE, NCCL_NVLS_ENABLE, NCCL_PXN_DISABLE, "
+        "NCCL_MIN_NCHANNELS, "
         "NCCL_MAX_NCHANNELS, NCCL_MIN_CTAS, NCCL_MAX_CTAS, NCCL_CROSS_NIC");
   CHECK(complaint("NCCL_ALGO", "Rign") ==
-        "NCCL_ALGO: expected an algorithm out of ring, tree, nvls, nvls-tree, pat, "
-        "recursive-doubling, direct, pairwise, hierarchical, got \"Rign\", did you mean \"ring\"?");
+        "NCCL_ALGO: expected an algorithm out of ring, tree, nvls, nvls-tree, "
+        "collnet-direct, collnet-chain, pat, "
+        "recursive-doubling, direct, pairwise, hierarchical, all-pairs, one-shot, got \"Rign\", "
+        "did you mean \"ring\"?");
   CHECK(complaint("NCCL_ALGO", "") ==
-        "NCCL_ALGO: expected an algorithm out of ring, tree, nvls, nvls-tree, pat, "
-        "recursive-doubling, direct, pairwise, hierarchical, got \"\"");
+        "NCCL_ALGO: expected an algorithm out of ring, tree, nvls, nvls-tree, "
+        "collnet-direct, collnet-chain, pat, "
+        "recursive-doubling, direct, pairwise, hierarchical, all-pairs, one-shot, got \"\"");
   CHECK(complaint("NCCL_ALGO", "allreduce:tree") ==
         "NCCL_ALGO: lists per function (\"allreduce:tree\") are not supported, got "
         "\"allreduce:tree\"");

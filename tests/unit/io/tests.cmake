@@ -1,6 +1,12 @@
 flyover_test(io
   ${CMAKE_CURRENT_LIST_DIR}/document_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/left_out_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/residuals_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/result_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/nccl_tests_log_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/params_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/topology_reader_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/library_schema_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/topology_schema_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/topology_writer_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/workload_reader_test.cpp

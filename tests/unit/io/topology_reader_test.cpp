@@ -330,6 +330,38 @@ TEST_CASE("a preset node can be changed key by key", "[topology][reader]") {
   CHECK(out_rate(topology, topology.gpus[0], {LinkKind::NvLink}) == 450e9);
 }
 
+TEST_CASE("InfiniBand switches reduce from HDR on, unless the file says otherwise",
+          "[topology][reader]") {
+  const auto reduces = [](const std::string& fabric) {
+    return read_topology(
+               Document::parse("t.json",
+                               R"({ "node": "dgx-h100", "nodes": 2, "fabric": )" + fabric + " }"))
+        .in_network_reduction;
+  };
+  CHECK(reduces(R"({ "type": "rail-optimized", "preset": "ndr" })"));
+  CHECK(reduces(R"({ "type": "fat-tree", "preset": "hdr" })"));
+  CHECK(reduces(R"({ "type": "rail-optimized" })"));  // Of the NICs' generation, ndr.
+  CHECK_FALSE(reduces(R"({ "type": "rail-optimized", "preset": "edr" })"));
+  CHECK_FALSE(reduces(R"({ "type": "rail-optimized", "preset": "roce-400" })"));
+  CHECK_FALSE(reduces(R"({ "type": "rail-optimized", "preset": "ndr",
+                          "in_network_reduction": false })"));
+  CHECK(reduces(R"({ "type": "rail-optimized", "preset": "roce-400",
+                    "in_network_reduction": true })"));
+}
+
+TEST_CASE("the maker of a node's processors is known or can be given", "[topology][reader]") {
+  const auto vendor = [](const std::string& node) {
+    return read_topology(Document::parse("t.json", R"({ "node": )" + node + " }"))
+        .nodes[NodeId{0}]
+        .cpu_vendor;
+  };
+  CHECK(vendor(R"("dgx-a100")") == "amd");
+  CHECK(vendor(R"("dgx-h100")") == "intel");
+  CHECK(vendor(R"({ "preset": "dgx-h100", "pcie": { "cpu_vendor": "amd" } })") == "amd");
+  CHECK_THROWS_WITH(vendor(R"({ "preset": "dgx-h100", "pcie": { "cpu_vendor": "amt" } })"),
+                    Catch::Matchers::Contains("cpu_vendor: "));
+}
+
 TEST_CASE("nodes of several kinds are a list", "[topology][reader]") {
   const Topology topology = read(R"({ "nodes": [ { "preset": "dgx-h100", "count": 2 },
                                                  { "preset": "dgx-a100" }, "dgx-b200" ] })");

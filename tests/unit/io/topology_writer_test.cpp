@@ -14,6 +14,7 @@ void check_equal(const Topology& a, const Topology& b) {
   CHECK(a.gpu_models == b.gpu_models);
   CHECK(a.fabric == b.fabric);
   CHECK(a.fabric_preset == b.fabric_preset);
+  CHECK(a.in_network_reduction == b.in_network_reduction);
   CHECK(a.routing == b.routing);
   CHECK(a.routing_seed == b.routing_seed);
   CHECK(a.torus == b.torus);
@@ -45,7 +46,7 @@ void check_equal(const Topology& a, const Topology& b) {
     equal = equal && x.preset == y.preset && x.type == y.type && x.first_vertex == y.first_vertex &&
             x.vertices == y.vertices && x.first_gpu == y.first_gpu && x.gpus == y.gpus &&
             x.gpu_model == y.gpu_model && x.in_switch_reduction == y.in_switch_reduction &&
-            x.nic_model == y.nic_model;
+            x.nic_model == y.nic_model && x.cpu_vendor == y.cpu_vendor;
   }
   CHECK(equal);
 }

@@ -45,7 +45,7 @@ TEST_CASE("GPUs go to the nodes that hold them", "[study]") {
       {"MI250X (8 GCDs per node)", 8, "mi250x-8"},
       {"MI300X VF", 8, "mi300x-8"},
       {"MI325X", 8, "mi325x-8"},
-      {"MI350X", 8, "mi355x-8"},
+      {"MI350X", 8, "mi350x-8"},
       {"MI355X", 8, "mi355x-8"},
       {"TPU-v5p", 1, "tpu-v5p"},
   }));
@@ -124,7 +124,7 @@ TEST_CASE("trays of a rack share one NVLink domain where the fabric says so", "[
 
 TEST_CASE("NICs are the preset's, those counted in the text, or one per GPU", "[study]") {
   const auto counted = built(over(record("A100", 8, 2), "RoCE", "ConnectX-5 16x100G", 200_Gbps));
-  CHECK(node_of(counted).nics == 8);  // 8 x 200 is as much.
+  CHECK(node_of(counted).nics == 16);  // Two where the preset has one of twice the rate.
   const auto few = built(over(record("V100", 8, 2), "RoCE", "ConnectX-5 2x100G", 25_Gbps));
   CHECK(node_of(few).nics == 2);
   CHECK(node_of(few).nic_bandwidth == 100_Gbps);
@@ -190,6 +190,21 @@ TEST_CASE("the record tells how collectives were started", "[study]") {
   CHECK(built(told).stack.empty());
   told.notes = "CUDA graph";
   CHECK(built(told).stack == "graph");
+
+  // The benchmark of a book on training, which is timed from Python.
+  told.source = "stas00/ml-engineering network/README.md";
+  told.notes = "";
+  CHECK(built(told).stack == "pytorch");
+  told.source = "somewhere";
+  told.notes = "all_reduce_bench.py, 5 warm-ups";
+  CHECK(built(told).stack == "pytorch");
+  // PyTorch's calls timed on the GPU start as any others do (h100-allreduce-8gpu-td57: 19 us).
+  told.notes = "NCCL through torch.distributed";
+  CHECK(built(told).stack.empty());
+  // RCCL has no such stack and keeps its usual one.
+  Measurement amd = record("MI300X", 8, 1);
+  amd.source = "stas00/ml-engineering network/README.md";
+  CHECK(built(amd).stack.empty());
 }
 
 TEST_CASE("the library follows the vendor, and other kernels do not count", "[study]") {
@@ -198,10 +213,65 @@ TEST_CASE("the library follows the vendor, and other kernels do not count", "[st
   CHECK(built(record("TPU-v4", 1, 64)).library == "ideal");
   CHECK(built(record("TPU-v4", 1, 64)).cluster.fabric.torus == std::vector<std::uint32_t>{4, 4, 4});
   Measurement other = record("H100", 8, 1);
-  other.library = "MSCCL++";
-  CHECK(built(other).not_comparable == "kernels of MSCCL++");
+  other.library = "PyTorch symm_mem";
+  CHECK(built(other).not_comparable == "kernels of PyTorch symm_mem");
   other.library = "pynccl";
   CHECK(built(other).not_comparable.empty());
+}
+
+TEST_CASE("MSCCL++ has its own library, of which two kernels are not in", "[study]") {
+  Measurement record_of = record("H100", 8, 1);
+  record_of.notes = "CUDA graph, custom kernel";
+  record_of.nccl = "2.21.5";
+  record_of.library = GENERATE("MSCCL++", "MSCCL++ NVLS zero copy", "mscclpp 0.7");
+  const MeasuredCluster cluster = built(record_of);
+  CHECK(cluster.library == "mscclpp-0.7");
+  CHECK(cluster.not_comparable.empty());
+
+  record_of.library = "MSCCL++ NVLS with scratch copy";
+  CHECK(built(record_of).library == "mscclpp-0.7");
+  CHECK(built(record_of).not_comparable ==
+        "copies through a scratch buffer, zero copy is predicted");
+
+  Measurement amd = record("MI300X", 8, 1);
+  amd.library = "MSCCL++";
+  CHECK(built(amd).library.starts_with("rccl"));
+  CHECK(built(amd).not_comparable == "kernels of MSCCL++");
+}
+
+TEST_CASE("the version of the library is the stated one, else that of the record's date",
+          "[study]") {
+  const auto [stated, date, library, says] =
+      GENERATE(table<std::string, std::string, std::string, std::string>(
+          {{"2.19.3+cuda12.2", "2026-01", "nccl-2.19", ""},
+           {"2.20.5", "2026-01", "nccl-2.19", "nccl-2.19 stands for 2.20.5"},
+           {"2.19.x patched", "", "nccl-2.19", ""},
+           {"2.4.8+cuda10.0", "", "nccl-2.8", "nccl-2.8 stands for 2.4.8+cuda10.0"},
+           {"2.31.2", "", "nccl-2.30", "nccl-2.30 stands for 2.31.2"},
+           {"not stated (new nccl-tests format, >=2.27)", "2024-05", "nccl-2.21", "after the date"},
+           {"not stated (nccl-tests 2.17+ format)", "2023-07", "nccl-2.18", "after the date"},
+           {"", "2023-2024 (repo)", "nccl-2.19", "after the date"},
+           {"", "2019", "nccl-2.8", "after the date"},
+           {"", "", "nccl-2.30", "the version of NCCL is not stated: nccl-2.30"}}));
+  CAPTURE(stated, date);
+  Measurement measurement = record("H100", 8, 1);
+  measurement.nccl = stated;
+  measurement.date = date;
+  const MeasuredCluster cluster = built(measurement);
+  CHECK(cluster.library == library);
+  if (!says.empty()) CHECK(assumes(cluster, says));
+}
+
+TEST_CASE("NICs are those that the source counts when it counts two for each of the preset's",
+          "[study]") {
+  const auto nics = [](const std::string& words) {
+    return built(over(record("A100-SXM4-40GB", 8, 2), "RoCE", words, 200_Gbps))
+        .cluster.nodes.front()
+        .spec.nics;
+  };
+  CHECK(nics("ConnectX-5 16x100G RoCE per node") == 16);
+  CHECK(nics("8x200G") == 8);
+  CHECK(nics("RoCE") == 8);
 }
 
 TEST_CASE("a GPU that is one of several counts only when they are alike", "[study]") {

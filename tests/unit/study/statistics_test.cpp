@@ -19,6 +19,17 @@ TEST_CASE("quantiles lie on the line between neighbours", "[study]") {
   CHECK_THROWS_AS(quantile({}, 0.5), InternalError);
 }
 
+TEST_CASE("a weighted value stands at the middle of its weight", "[study]") {
+  CHECK(weighted_quantile({{3, 1}, {1, 1}, {2, 1}}, 0.5) == 2);
+  CHECK(weighted_quantile({{0, 1}, {10, 3}}, 0.125) == Approx(0));   // At an eighth,
+  CHECK(weighted_quantile({{0, 1}, {10, 3}}, 0.375) == Approx(5));   // half-way,
+  CHECK(weighted_quantile({{0, 1}, {10, 3}}, 0.625) == Approx(10));  // at five eighths.
+  CHECK(weighted_quantile({{0, 1}, {10, 3}}, 0) == 0);
+  CHECK(weighted_quantile({{0, 1}, {10, 3}}, 1) == 10);
+  CHECK(weighted_quantile({{7, 2}}, 0.1) == 7);
+  CHECK_THROWS_AS(weighted_quantile({}, 0.5), InternalError);
+}
+
 TEST_CASE("rank correlation sees order only, and ties share a rank", "[study]") {
   const std::array<double, 4> a = {1, 2, 3, 4};
   CHECK(rank_correlation(a, std::array<double, 4>{10, 20, 300, 4000}) == Approx(1));

@@ -1,6 +1,7 @@
 // Does every record come back once, with the right rows counted, and is the model as good as it
 // was?
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <set>
@@ -74,7 +75,7 @@ TEST_CASE("sets that are not healthy, of other kernels or of unknown GPUs stand 
   std::vector<Measurement> records(7, record("H100", 8, 1));
   records[1].health = Health::Degraded;
   records[2].health = Health::Unknown;
-  records[3].library = "MSCCL++";
+  records[3].library = "PyTorch symm_mem";
   records[4].system.gpu = "MetaX C500";
   records[5].collective = "nccl_primitive";
   records[6].gpus = 1;
@@ -82,7 +83,7 @@ TEST_CASE("sets that are not healthy, of other kernels or of unknown GPUs stand 
   CHECK(!sets[0].apart);
   CHECK(sets[1].apart == "degraded");
   CHECK(sets[2].apart == "health is not known");
-  CHECK(sets[3].apart == "kernels of MSCCL++");
+  CHECK(sets[3].apart == "kernels of PyTorch symm_mem");
   CHECK(sets[4].skipped == "there are no hardware facts of the GPU \"MetaX C500\"");
   CHECK(sets[5].skipped == "\"nccl_primitive\" is not a collective that is modelled");
   CHECK(sets[5].rows.empty());
@@ -94,6 +95,71 @@ TEST_CASE("sets that are not healthy, of other kernels or of unknown GPUs stand 
   CHECK(summary.apart == 3);
   CHECK(summary.skipped == 3);
   CHECK(summary.rows == 1);
+}
+
+namespace {
+
+// A site whose calls take 5 us more and whose links are 6 % slower than the model has them.
+Measurement slower_site(std::size_t rows) {
+  Measurement site = record("H100", 8, 1);
+  site.rows.clear();
+  for (std::size_t i = 0; i < rows; ++i) {
+    site.rows.push_back({Bytes{std::int64_t{1024} << (2 * i)}, {}, {}, {}});
+  }
+  const ValidatedSet set = predicted({site}).front();
+  for (std::size_t i = 0; i < rows; ++i) {
+    site.rows[i].time_us = 1.06 * set.rows[i].predicted_us + 5;
+  }
+  return site;
+}
+
+std::size_t counted_rows(const ValidatedSet& set) {
+  return static_cast<std::size_t>(std::ranges::count(set.rows, true, &PredictedRow::counted));
+}
+
+}  // namespace
+
+TEST_CASE("the three rows that a site is calibrated on do not count", "[study]") {
+  const std::vector<Measurement> records = {slower_site(11)};
+  const ValidatedSet plain = predict(records, catalogue()).front();
+  const ValidatedSet fitted = predict(records, catalogue(), SiteFit::ThreeRows).front();
+  CHECK(counted_rows(plain) == 11);
+  REQUIRE(fitted.rows.size() == 11);
+  for (std::size_t i = 0; i < 11; ++i) {
+    CAPTURE(i);
+    CHECK(fitted.rows[i].counted == (i != 0 && i != 5 && i != 10));
+    CHECK(fitted.rows[i].measured_us == plain.rows[i].measured_us);
+  }
+  // All others come nearer.
+  CHECK(summarise_errors(counted_errors(plain)).median > 0.05);
+  CHECK(summarise_errors(counted_errors(fitted)).median < 0.02);
+  CHECK(summarise_errors(counted_errors(fitted)).percentile90 < 0.06);
+}
+
+TEST_CASE("a set that is too short to calibrate on is skipped with the reason", "[study]") {
+  for (const std::size_t rows : {1, 2, 3}) {
+    const std::vector<Measurement> records = {slower_site(rows)};
+    const ValidatedSet set = predict(records, catalogue(), SiteFit::ThreeRows).front();
+    CAPTURE(rows);
+    CHECK(set.skipped == "no row is left when three are calibrated on");
+    CHECK(set.rows.empty());
+    CHECK(!predict(records, catalogue()).front().skipped);
+  }
+  const std::vector<Measurement> four = {slower_site(4)};
+  CHECK(counted_rows(predict(four, catalogue(), SiteFit::ThreeRows).front()) == 1);
+}
+
+TEST_CASE("what one site is calibrated to does not reach the next", "[study]") {
+  const Measurement slow = slower_site(8);
+  Measurement usual = slow;
+  for (MeasuredRow& row : usual.rows) *row.time_us *= 0.9;
+  const std::vector<Measurement> both = {slow, usual};
+  const std::vector<Measurement> one = {usual};
+  const auto together = predict(both, catalogue(), SiteFit::ThreeRows);
+  const auto alone = predict(one, catalogue(), SiteFit::ThreeRows);
+  for (std::size_t i = 0; i < alone.front().rows.size(); ++i) {
+    CHECK(together[1].rows[i].predicted_us == alone.front().rows[i].predicted_us);
+  }
 }
 
 TEST_CASE("peaks are summarised by hand-made numbers", "[study]") {
@@ -110,30 +176,6 @@ TEST_CASE("peaks are summarised by hand-made numbers", "[study]") {
   CHECK(summary.peaks.within_5_percent == 0.5);
   CHECK(*summary.peaks.rank_correlation == Approx(0.8));
   CHECK(!summary.peaks_by_collective.at("all_reduce").rank_correlation);
-}
-
-TEST_CASE("ranges are the residuals' quantiles, of wider classes when rows are few", "[study]") {
-  ValidatedSet set;
-  set.generation = "nvlink4";
-  for (int i = 0; i <= 20; ++i) {
-    PredictedRow row;
-    row.bytes = 1_GiB;
-    row.predicted_us = 100;
-    row.measured_us = 80.0 + 2 * i;  // 0.8 to 1.2 of it.
-    row.counted = true;
-    set.rows.push_back(row);
-  }
-  const ResidualRanges ranges(std::span(&set, 1));
-  CHECK(ranges.range("nvlink4", AlgorithmId::Ring, 3).low == Approx(0.84));
-  CHECK(ranges.range("nvlink4", AlgorithmId::Ring, 3).high == Approx(1.16));
-  CHECK(ranges.range("nvlink5", AlgorithmId::Ring, 3).low == Approx(0.84));  // Any generation.
-  CHECK(ranges.range("nvlink5", AlgorithmId::Tree, 0).low == Approx(0.84));  // Anything.
-  CHECK(ResidualRanges().range("nvlink4", AlgorithmId::Ring, 3).high == 1);
-
-  std::vector<ValidatedSet> sets = {set};
-  apply_ranges(sets, ranges);
-  CHECK(sets[0].rows[0].low_us == Approx(84));
-  CHECK(sets[0].rows[0].high_us == Approx(116));
 }
 
 TEST_CASE("shipped measurements come back once each and nearly all of them predicted", "[study]") {
@@ -153,17 +195,18 @@ TEST_CASE("shipped measurements come back once each and nearly all of them predi
   CHECK(summarise_validation(sets).skipped <= 5);
 }
 
-// What the model reached when this was written, with a margin of a tenth: better is welcome.
+// What the model reached when this was written, with a margin of a fifth: better is welcome. How it
+// does on sites that the fit has not seen is tests/cli/validate_test.py's question.
 TEST_CASE("the model is no worse than it was", "[study][measurements]") {
   const ValidationSummary summary = summarise_validation(shipped());
-  const double medians[] = {0.485, 0.525, 0.275, 0.034};
+  const double medians[] = {0.136, 0.209, 0.118, 0.024};
   for (std::size_t size = 0; size < size_classes().size(); ++size) {
-    CAPTURE(size_classes()[size].name);
+    CAPTURE(size_classes()[size].name, summary.by_size[size].median);
     CHECK(summary.by_size[size].median <= medians[size]);
   }
-  CHECK(summary.by_size[3].percentile90 <= 0.275);
-  CHECK(summary.peaks.within_5_percent >= 0.72);
-  CHECK(*summary.peaks.rank_correlation >= 0.95);
+  CHECK(summary.by_size[3].percentile90 <= 0.12);
+  CHECK(summary.peaks.within_5_percent >= 0.86);
+  CHECK(*summary.peaks.rank_correlation >= 0.97);
 }
 
 TEST_CASE("shared measurements give what their shipped copies give", "[study][measurements]") {
@@ -179,7 +222,7 @@ TEST_CASE("shared measurements give what their shipped copies give", "[study][me
   for (ValidatedSet& set : shipped()) copies[set.id] = std::move(set);
 
   const auto originals = predicted(io::load_measurements(root / "measurements" / "data"));
-  CHECK(originals.size() == copies.size());
+  CHECK(originals.size() <= copies.size());  // A few come from shared/cases.
   for (const ValidatedSet& set : originals) {
     CAPTURE(set.id);
     REQUIRE(copies.contains(set.id));

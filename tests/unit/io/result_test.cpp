@@ -1,0 +1,39 @@
+// Is a result read back as it was written, its ranges too?
+
+#include <catch2/catch.hpp>
+
+#include "flyover/io/result_reader.hpp"
+#include "flyover/io/result_writer.hpp"
+
+using namespace flyover;
+using namespace std::chrono_literals;
+
+TEST_CASE("a result survives its file", "[io]") {
+  Result result;
+  result.inputs = {{"topology", "dgx-h100", "0123", {"a=b"}}};
+  result.ranks = 8;
+  result.time = 2ms;
+  result.low = 1900us;
+  result.high = 2300us;
+  result.range = {{"nvlink4", "nvls", "larger", 700, 0.9, 1.25, 0.15}};
+  result.validity = {"no measurement on VR200 GPUs"};
+  result.breakdown = {1300, {{"tp", 600}}, 100, 0, 0};
+  CollectiveStats calls;
+  calls.op = "all_reduce";
+  calls.mean = 300us;
+  calls.low = 270us;
+  calls.high = 375us;
+  result.collectives = {calls};
+  result.warnings = {"an assumption"};
+
+  const std::string text = io::result_json(result);
+  const Result read = io::read_result(io::Document::parse("r.json", text));
+
+  CHECK(io::result_json(read) == text);
+  CHECK(read.high == result.high);
+  CHECK(read.range.at(0).correlation == 0.15);
+  CHECK(read.collectives.at(0).low == 270us);
+  CHECK(read.validity == result.validity);
+  CHECK(io::result_csv(read).find("time_us,low_us,high_us,longest_us") != std::string::npos);
+  CHECK(io::result_csv(read).find(",300,270,375,") != std::string::npos);
+}
