@@ -23,8 +23,8 @@ def validate(program, option):
 
 def table(residuals, summary):
     lines = ["| size | rows | in their range | rho |", "|---|---|---|---|",
-             f"| all | {summary['rows']} | {summary['coverage']['all']:.1%} | |"]
-    lines += [f"| {size} | {summary['by_size'][size]['rows']} | {summary['coverage'][size]:.1%} | {rho:.2f} |"
+             f"| all | {summary['rows']} | {summary['left_out']['coverage']['all']:.1%} | |"]
+    lines += [f"| {size} | {summary['by_size'][size]['rows']} | {summary['left_out']['coverage'][size]:.1%} | {rho:.2f} |"
               for size, rho in residuals["correlation"].items()]
     return "\n" + "\n".join(lines).replace("%", " %") + "\n\n"
 

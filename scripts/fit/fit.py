@@ -215,7 +215,7 @@ def write_left_out(path, libraries, without):
                        for p in libraries.parameters],
         "sites": values,
     }
-    path.write_text(tidy(document) + "\n")
+    path.write_text(tidy(document, width=10000) + "\n")  # A site a line.
 
 
 def main():

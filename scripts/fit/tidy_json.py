@@ -4,16 +4,16 @@ import json
 WIDTH = 116
 
 
-def tidy(value, indent=0):
+def tidy(value, indent=0, width=WIDTH):
     """The text of `value`, without a final newline."""
     flat = flat_text(value)
-    if not isinstance(value, (dict, list)) or not value or len(flat) + indent <= WIDTH and indent > 0:
+    if not isinstance(value, (dict, list)) or not value or len(flat) + indent <= width and indent > 0:
         return flat
     pad = " " * (indent + 2)
     if isinstance(value, dict):
-        lines = [f"{pad}{json.dumps(k, ensure_ascii=False)}: {tidy(v, indent + 2)}" for k, v in value.items()]
+        lines = [f"{pad}{json.dumps(k, ensure_ascii=False)}: {tidy(v, indent + 2, width)}" for k, v in value.items()]
         return "{\n" + ",\n".join(lines) + "\n" + " " * indent + "}"
-    lines = [pad + tidy(v, indent + 2) for v in value]
+    lines = [pad + tidy(v, indent + 2, width) for v in value]
     return "[\n" + ",\n".join(lines) + "\n" + " " * indent + "]"
 
 

@@ -50,6 +50,16 @@ Validation predict_left_out(const std::vector<Measurement>& records,
   return validation;
 }
 
+// All shipped sets, each as well predicted as one that the fit has not seen.
+std::vector<ValidatedSet> unseen(const ValidationReport& report,
+                                 const std::vector<Measurement>& shipped,
+                                 const HardwareCatalogue& catalogue) {
+  const Validation& best = report.left_out ? *report.left_out : report.shipped;
+  if (best.sets.size() == shipped.size()) return best.sets;  // Nothing was left out by --only.
+  const std::vector<ValidatedSet> all = predict(shipped, catalogue);
+  return report.left_out ? predict_left_out(shipped, all, catalogue, SiteFit::None).sets : all;
+}
+
 class Validate final : public Command {
  public:
   void add_options(CLI::App& app) override {
@@ -72,7 +82,7 @@ class Validate final : public Command {
     files.claim("--residuals", residuals_);
     HardwareCatalogue catalogue = io::hardware_catalogue();
     for (const std::string& file : libraries_) {
-      Library library = io::read_library(io::Document::load(file));
+      Library library = io::read_library(io::library_document(file));
       const std::string name = fmt::format("{}-{}", library.name, library.version);
       catalogue.libraries[name] = std::move(library);
     }
@@ -96,12 +106,13 @@ class Validate final : public Command {
     std::vector<ValidatedSet>& sets = report.shipped.sets;
     if (!folder_.empty()) {
       apply_ranges(sets, io::shipped_ranges());
-    } else if (only_.empty()) {
-      apply_left_out_ranges(sets, report.left_out ? report.left_out->sets : sets);
+      if (report.left_out) apply_ranges(report.left_out->sets, io::shipped_ranges());
     } else {
-      const std::vector<ValidatedSet> all = predict(shipped, catalogue);
-      apply_left_out_ranges(sets, predict_left_out(shipped, all, catalogue, SiteFit::None).sets);
+      const std::vector<ValidatedSet> from = unseen(report, shipped, catalogue);
+      apply_left_out_ranges(sets, from);
+      if (report.left_out) apply_left_out_ranges(report.left_out->sets, from);
     }
+    if (report.left_out) report.left_out->summary = summarise_validation(report.left_out->sets);
     report.shipped.summary = summarise_validation(sets);
 
     files.put("--json", [&] { return validation_json(report); });

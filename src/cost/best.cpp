@@ -36,7 +36,6 @@ Library best_possible(Library library) {
   settings.protocols.clear();
   settings.forbidden_protocols.clear();
   settings.nvls = true;
-  settings.collnet = true;
   library.choice = ChoiceRule::Fastest;
   return library;
 }

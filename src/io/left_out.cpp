@@ -55,7 +55,12 @@ Library LeftOut::library(const std::string& stem, const std::string& site) const
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       if (parameters_[i].library != part) continue;
       const nlohmann::json::json_pointer place(parameters_[i].pointer);
-      require(tree.contains(place), "left-out parameters name values of the shipped libraries");
+      if (!tree.contains(place)) {
+        throw InputError(
+            fmt::format("{}: {} has no {}: its rules changed since the parameters were fitted "
+                        "(scripts/fit/refit)",
+                        shipped_path, part, parameters_[i].pointer));
+      }
       tree[place] = nlohmann::ordered_json::parse(values[i]);
     }
     return tree.dump();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,11 +11,19 @@ namespace flyover {
 
 namespace {
 
-bool has_scale_up_link(const Topology& topology, std::uint32_t rank) {
-  return std::ranges::any_of(topology.out(topology.gpus[rank]), [&](LinkId link) {
+// The scale-up links of a GPU in words.
+std::string scale_up_links(const Topology& topology, std::uint32_t rank) {
+  std::set<VertexId> neighbours;
+  for (const LinkId link : topology.out(topology.gpus[rank])) {
     const LinkKind kind = topology.links[link].kind;
-    return kind == LinkKind::NvLink || kind == LinkKind::Xgmi || kind == LinkKind::Torus;
-  });
+    if (kind == LinkKind::NvLink || kind == LinkKind::Xgmi || kind == LinkKind::Torus) {
+      neighbours.insert(topology.links[link].to);
+    }
+  }
+  if (neighbours.empty()) return "pcie";
+  const bool bridge =
+      neighbours.size() == 1 && topology.vertices[*neighbours.begin()].kind == VertexKind::Gpu;
+  return topology.gpu_model(rank).scale_up + (bridge ? " bridge" : "");
 }
 
 }  // namespace
@@ -25,9 +34,8 @@ GroupLinks group_links(const Topology& topology, std::span<const std::uint32_t> 
   std::set<std::string> gpus;
   for (const std::uint32_t rank : ranks) {
     domains.insert(topology.node_of_rank(rank));
-    const GpuModel& gpu = topology.gpu_model(rank);
-    gpus.insert(gpu.name);
-    generations.insert(has_scale_up_link(topology, rank) ? gpu.scale_up : "pcie");
+    gpus.insert(topology.gpu_model(rank).name);
+    generations.insert(scale_up_links(topology, rank));
   }
   GroupLinks out{fmt::format("{}", fmt::join(generations, " and ")),
                  fmt::format("{}", fmt::join(gpus, " and ")),

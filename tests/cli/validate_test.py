@@ -90,7 +90,7 @@ class Validate(CliTest):
         out = json.loads(self.succeeds("validate", "--only", "h100-", "--json", "-"))
         summary = out["summary"]
         for outlook in ("left_out", "calibrated_on_three_rows"):
-            self.assertEqual(list(summary[outlook]), ["rows", "error", "by_size", "peak"])
+            self.assertEqual(list(summary[outlook])[:4], ["rows", "error", "by_size", "peak"])
             self.assertEqual(list(summary[outlook]["by_size"]), list(summary["by_size"]))
             self.assertEqual(sum(e["rows"] for e in summary[outlook]["by_size"].values()), summary[outlook]["rows"])
         # The same rows count, of each set with more than three all but three.
@@ -105,18 +105,18 @@ class Validate(CliTest):
         self.assertTrue(any(row["left_out_us"] != row["predicted_us"] for s in counted for row in s["rows"]))
 
     def test_sites_that_the_fit_did_not_see_are_predicted_as_well_as_was_promised(self):
-        """Issue 3's bars. Those that are not reached have a second number, which holds today."""
+        """Issue 3's bars; what is not reached yet stands beside them, with a little room."""
         summary = json.loads(self.succeeds("validate", "--json", "-"))["summary"]
         sizes = ("up to 32 KiB", "up to 1 MiB", "up to 32 MiB", "larger")
         medians = lambda outlook: [summary[outlook]["by_size"][size]["median"] for size in sizes]
-        for outlook, bars in (("left_out", (0.25, 0.25, 0.12 + 0.03, 0.04)),
-                              ("calibrated_on_three_rows", (0.10, 0.10 + 0.05, 0.06 + 0.07, 0.03))):
+        for outlook, bars in (("left_out", (0.25, 0.25, 0.12, 0.04)),
+                              ("calibrated_on_three_rows", (0.10, 0.10 + 0.04, 0.06 + 0.06, 0.03))):
             for size, median, bar in zip(sizes, medians(outlook), bars):
                 with self.subTest(outlook=outlook, size=size):
                     self.assertLessEqual(median, bar)
         left_out = summary["left_out"]
-        self.assertLessEqual(left_out["by_size"]["larger"]["percentile_90"], 0.14 + 0.06)
-        self.assertGreaterEqual(left_out["peak"]["within_5_percent"], 0.90 - 0.14)
+        self.assertLessEqual(left_out["by_size"]["larger"]["percentile_90"], 0.14)
+        self.assertGreaterEqual(left_out["peak"]["within_5_percent"], 0.90 - 0.12)
         self.assertGreaterEqual(summary["calibrated_on_three_rows"]["peak"]["within_5_percent"], 0.90)
 
     def test_an_unknown_site_is_left_out_already(self):

@@ -61,9 +61,10 @@ struct Choice {
 };
 
 // The same library told to take the fastest of all that it could be told to: what the user's
-// NCCL_ALGO, NCCL_PROTO, NCCL_NVLS_ENABLE and NCCL_COLLNET_ENABLE rule out, and what NCCL's own
-// model would not choose, is considered; what the hardware cannot do is not. Limits on channels
-// stay. A CostModel with it gives the best possible plan:
+// NCCL_ALGO, NCCL_PROTO and NCCL_NVLS_ENABLE rule out, and what NCCL's own model would not choose,
+// is considered; what the hardware cannot do is not, nor CollNet unless it is on already: it takes
+// a plug-in and a fabric that is set up for it. Limits on channels stay. A CostModel with it gives
+// the best possible plan:
 //
 //   const Library open = best_possible(library);
 //   const CollectivePlan best = CostModel(topology, router, open).choose(call).plan;

@@ -90,7 +90,8 @@ struct ValidationSummary {
   std::size_t apart = 0;
   std::size_t skipped = 0;
   std::size_t rows = 0;
-  std::size_t uncounted_rows = 0;  // Of counted sets, for want of digits.
+  // Of counted sets: for want of digits, or because they were calibrated on.
+  std::size_t uncounted_rows = 0;
   // Rows that count and whose time lies in their range, as shares; by size class as size_classes().
   double coverage = 0;
   std::vector<double> coverage_by_size;

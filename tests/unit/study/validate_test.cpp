@@ -137,7 +137,7 @@ TEST_CASE("the three rows that a site is calibrated on do not count", "[study]")
 }
 
 TEST_CASE("a set that is too short to calibrate on is skipped with the reason", "[study]") {
-  for (const std::size_t rows : {1, 2, 3}) {
+  for (const std::size_t rows : {1U, 2U, 3U}) {
     const std::vector<Measurement> records = {slower_site(rows)};
     const ValidatedSet set = predict(records, catalogue(), SiteFit::ThreeRows).front();
     CAPTURE(rows);
