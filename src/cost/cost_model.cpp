@@ -174,6 +174,7 @@ struct CostModel::Impl {
   void rate(Candidate& candidate, const RuleQuery& query, const GroupFacts& facts,
             double bus_per_byte) const;
   void apply_site(Candidate& candidate) const;
+  double startup_time(const Candidate& candidate, double size, double transfer) const;
   CollectivePlan plan(const Candidate& candidate, const CollectiveCall& call,
                       double dtype_rate) const;
   void attach_loads(Candidate& candidate, CollectivePlan& plan) const;
@@ -366,10 +367,45 @@ std::unique_ptr<Group> CostModel::Impl::build(const CollectiveCall& call) {
   return group;
 }
 
+// Seconds before `size` bytes flow at the full rate, at which they take `transfer` (LatencyRule and
+// StackRule have the equations).
+double CostModel::Impl::startup_time(const Candidate& candidate, double size,
+                                     double transfer) const {
+  const Pattern& pattern = *candidate.pattern;
+  const LatencyRule& rule = *candidate.latency;
+  if (library.lockstep) {
+    return std::max(0.0, pattern.steps * to_seconds(pattern.longest_latency) + site.launch.value);
+  }
+  const double beyond =
+      std::max(0.0, to_seconds(pattern.mean_network_latency) - to_seconds(rule.network_wire));
+  const double hop = network == nullptr ? 0 : to_seconds(network->hop);
+  const double message = network == nullptr ? 0 : to_seconds(network->message);
+  const double near = site.domain_latency.value;
+  const double far = site.network_latency.value;
+  const double hops =
+      pattern.domain_hops * to_seconds(rule.domain_hop) * near +
+      pattern.network_hops * (to_seconds(rule.network_hop) * far + beyond + hop * far);
+  double startup = to_seconds(rule.base) +
+                   pattern.domain_messages * to_seconds(rule.domain_message) * near +
+                   pattern.network_messages * (to_seconds(rule.network_message) + message) * far +
+                   root_sum(hops, transfer, rule.overlap) - transfer;
+  const auto fill = [&](Duration full, Bytes half) {
+    const double half_way = static_cast<double>(half.count()) * site.pipeline_size.value;
+    return to_seconds(full) * site.pipeline.value * size / (size + half_way);
+  };
+  if (size > 0) {
+    startup += fill(rule.fill, rule.fill_half);
+    const bool crosses = pattern.network_hops + pattern.network_messages > 0;
+    if (network != nullptr && crosses) startup += fill(network->fill, network->fill_half);
+  }
+  if (stack == nullptr) return std::max(0.0, startup + site.launch.value);
+  startup = std::max(0.0, startup + to_seconds(stack->launch) + site.launch.value);
+  return root_sum(startup + transfer, candidate.issue, stack->overlap) - transfer;
+}
+
 CollectivePlan CostModel::Impl::plan(const Candidate& candidate, const CollectiveCall& call,
                                      double dtype_rate) const {
   const Pattern& pattern = *candidate.pattern;
-  const LatencyRule& rule = *candidate.latency;
   CollectivePlan plan;
   plan.algorithm = candidate.algorithm;
   plan.protocol = candidate.protocol;
@@ -397,39 +433,7 @@ CollectivePlan CostModel::Impl::plan(const Candidate& candidate, const Collectiv
   const double size = static_cast<double>(call.bytes.count());
   const double transfer = rate < unlimited ? size / rate : 0;
 
-  double startup = 0;
-  if (library.lockstep) {
-    startup =
-        std::max(0.0, pattern.steps * to_seconds(pattern.longest_latency) + site.launch.value);
-  } else {
-    const double beyond =
-        std::max(0.0, to_seconds(pattern.mean_network_latency) - to_seconds(rule.network_wire));
-    const double hop = network == nullptr ? 0 : to_seconds(network->hop);
-    const double message = network == nullptr ? 0 : to_seconds(network->message);
-    const double near = site.domain_latency.value;
-    const double far = site.network_latency.value;
-    const double hops =
-        pattern.domain_hops * to_seconds(rule.domain_hop) * near +
-        pattern.network_hops * (to_seconds(rule.network_hop) * far + beyond + hop * far);
-    startup = to_seconds(rule.base) +
-              pattern.domain_messages * to_seconds(rule.domain_message) * near +
-              pattern.network_messages * (to_seconds(rule.network_message) + message) * far +
-              root_sum(hops, transfer, rule.overlap) - transfer;
-    const auto fill = [&](Duration full, Bytes half) {
-      const double half_way = static_cast<double>(half.count()) * site.pipeline_size.value;
-      return to_seconds(full) * site.pipeline.value * size / (size + half_way);
-    };
-    if (size > 0) {
-      startup += fill(rule.fill, rule.fill_half);
-      const bool crosses = pattern.network_hops + pattern.network_messages > 0;
-      if (network != nullptr && crosses) startup += fill(network->fill, network->fill_half);
-    }
-    if (stack != nullptr) startup += to_seconds(stack->launch);
-    startup = std::max(0.0, startup + site.launch.value);
-    if (stack != nullptr) {
-      startup = root_sum(startup + transfer, candidate.issue, stack->overlap) - transfer;
-    }
-  }
+  const double startup = startup_time(candidate, size, transfer);
   plan.startup = from_seconds(startup);
   plan.alone = plan.startup + from_seconds(transfer);
 
