@@ -1,4 +1,5 @@
 #include <array>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,7 +11,9 @@
 #include "cli/command.hpp"
 #include "cli/inputs.hpp"
 #include "flyover/collective/algorithms.hpp"
+#include "flyover/io/model_reader.hpp"
 #include "flyover/io/presets.hpp"
+#include "flyover/layout/model.hpp"
 #include "flyover/report/table.hpp"
 #include "flyover/topology/builders.hpp"
 
@@ -60,6 +63,7 @@ std::string list_formats(std::size_t width) {
   table.rows = {
       {"topology JSON", "run, bench, topo", "topo --json", "docs/formats/topology.md"},
       {"workload JSON", "run", "", "docs/formats/workload.md"},
+      {"model JSON", "", "", "docs/formats/model.md"},
       {"result JSON", "compare", "run --json", "docs/formats/result.md"},
       {"bench JSON", "", "bench --json", "docs/formats/bench.md"},
       {"CSV", "", "run --csv", "docs/formats/result.md"},
@@ -71,9 +75,40 @@ std::string list_formats(std::size_t width) {
   return render(table, width);
 }
 
-std::string list_models(std::size_t /*width*/) {
-  return "There are no models in this version: workloads are lists of collectives or programs of\n"
-         "operations, as described in docs/formats/workload.md.\n";
+std::string billions(std::uint64_t parameters) {
+  return fmt::format("{:.{}f} B", static_cast<double>(parameters) * 1e-9,
+                     parameters < 10'000'000'000 ? 2 : 1);
+}
+
+std::string list_models(std::size_t width) {
+  TextTable table{{{"name", true},
+                   {"parameters"},
+                   {"active"},
+                   {"layers"},
+                   {"hidden"},
+                   {"heads/kv"},
+                   {"FFN"},
+                   {"experts"},
+                   {"also", true}},
+                  {}};
+  for (const io::ShippedModel& shipped : io::shipped_models()) {
+    const Model model = io::load_model(shipped.name);
+    const ParameterCounts counts = parameter_counts(model);
+    std::string ffn = model.ffn_hidden > 0 ? std::to_string(model.ffn_hidden) : "-";
+    std::string experts = "-";
+    if (model.experts) {
+      experts = fmt::format("{} of {} x {}", model.experts->chosen, model.experts->count,
+                            model.experts->hidden);
+    }
+    const Attention& attention = model.attention;
+    table.rows.push_back(
+        {model.name, billions(counts.total()), billions(counts.active(model)),
+         std::to_string(model.layers), std::to_string(model.hidden),
+         attention.latent ? fmt::format("{}/latent", attention.heads)
+                          : fmt::format("{}/{}", attention.heads, attention.kv_heads),
+         std::move(ffn), std::move(experts), fmt::format("{}", fmt::join(shipped.aliases, ", "))});
+  }
+  return render(table, width);
 }
 
 struct Kind {

@@ -3,6 +3,7 @@ flyover_test(io
   ${CMAKE_CURRENT_LIST_DIR}/left_out_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/residuals_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/result_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/model_reader_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/nccl_tests_log_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/params_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/topology_reader_test.cpp

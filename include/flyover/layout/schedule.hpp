@@ -1,0 +1,115 @@
+#pragma once
+
+// Pipeline schedules as data: what each stage does, in which order. A program knows no times; a run
+// of it on given times tells what depends on them.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "flyover/base/units.hpp"
+#include "flyover/layout/layout.hpp"
+
+namespace flyover {
+
+enum class StepKind : std::uint8_t {
+  Forward,
+  Backward,        // Both gradients at once, or apart:
+  InputGradient,   // for the stage before,
+  WeightGradient,  // and for the optimizer, whenever there is time.
+};
+[[nodiscard]] std::string_view to_string(StepKind kind);
+
+struct PipelineStep {
+  StepKind kind = StepKind::Forward;
+  std::uint32_t chunk = 0;  // Of this stage, 0 .. v - 1.
+  std::uint32_t micro_batch = 0;
+  friend bool operator==(const PipelineStep&, const PipelineStep&) = default;
+};
+
+// The shape of a pipeline: what its schedule depends on.
+struct PipelineShape {
+  PipelineSchedule schedule = PipelineSchedule::OneForwardOneBackward;
+  std::uint32_t stages = 1;         // p
+  std::uint32_t chunks = 1;         // v, per stage.
+  std::uint32_t micro_batches = 1;  // m
+  std::uint32_t group = 0;          // Of an interleaved schedule; 0: p.
+};
+[[nodiscard]] PipelineShape pipeline_shape(const Layout& layout);
+
+// Which of the p v chunks, in model order, is this one of the stage, and the other way round.
+// Chunks go round the stages, but for zb-v, which comes back the way it went (stage 0 has the first
+// and the last).
+[[nodiscard]] std::uint32_t model_chunk(const PipelineShape& shape, std::uint32_t stage,
+                                        std::uint32_t chunk);
+[[nodiscard]] std::uint32_t stage_of(const PipelineShape& shape, std::uint32_t model_chunk);
+
+// The steps of one stage in order; every step starts when the one before has ended and its input is
+// there. Any number of micro-batches has a program, also fewer than there are stages:
+//
+//   gpipe             all forward, then all backward, last first (a stack)
+//   1f1b              p - i forwards on stage i, then one backward and one forward in turn
+//                     (PipeDream-flush; Narayanan et al. 2021, 2.2.1)
+//   interleaved-1f1b  2 (p - i - 1) + (v - 1) group forwards first; chunks take turns after each
+//                     group of micro-batches (Narayanan et al. 2021, 2.2.2, as in Megatron-Core,
+//                     whose rules about the last group `problems` of a layout states; they are
+//                     required)
+//   zb-h1             1f1b whose weight gradients wait for i more backwards on stage i (Qi et al.
+//                     2023, 2.2)
+//   zb-v              two chunks in a V (Qi et al. 2024; its unit-time schedule)
+//
+// Requires chunks = 1 for gpipe, 1f1b and zb-h1, and 2 for zb-v. O(steps of the stage).
+[[nodiscard]] std::vector<PipelineStep> stage_steps(const PipelineShape& shape,
+                                                    std::uint32_t stage);
+
+struct PipelineProgram {
+  PipelineShape shape;
+  std::vector<std::vector<PipelineStep>> stages;
+};
+[[nodiscard]] PipelineProgram pipeline_program(const PipelineShape& shape);
+
+// What is wrong with a program whatever its times are: steps missing, twice or unknown. Empty for
+// those of pipeline_program.
+[[nodiscard]] std::vector<std::string> problems(const PipelineProgram& program);
+
+// Activations that a stage holds when it holds most, in units of `weights` (one per chunk of the
+// stage): from a chunk's forward until its last gradient. It depends on the order alone.
+[[nodiscard]] double peak_in_flight(std::span<const PipelineStep> steps,
+                                    std::span<const double> weights);
+
+// The same of a stage of pipeline_program, without the program: in closed form where there is one,
+// else from as many micro-batches as fill the pipeline.
+[[nodiscard]] double peak_in_flight(const PipelineShape& shape, std::uint32_t stage,
+                                    std::span<const double> weights);
+
+// Of one micro-batch in one chunk. A Backward takes both gradients' times.
+struct ChunkTimes {
+  Duration forward{};
+  Duration input_gradient{};
+  Duration weight_gradient{};
+};
+
+struct PipelineRun {
+  struct Span {
+    Time start;
+    Time end;
+  };
+  std::vector<std::vector<Span>> steps;  // As in the program.
+  Duration makespan{};                   // From the first step's start to the last one's end.
+  std::vector<Duration> busy;            // Per stage; makespan - busy: idle.
+  // Between a stage's first and last step, the longest; steps in a row can follow each other so
+  // closely when no barrier parts them.
+  Duration longest_span{};
+  // longest_span less the time of the busiest stage: FORMULAS.md, section 5.
+  Duration bubble{};
+};
+
+// Runs the program as soon as its dependencies allow: `times` per model chunk, `hop` for what is
+// sent between two stages (nothing within one). Throws SimulationError with who waits for what when
+// it cannot end. O(steps).
+[[nodiscard]] PipelineRun run_pipeline(const PipelineProgram& program,
+                                       std::span<const ChunkTimes> times, Duration hop = {});
+
+}  // namespace flyover

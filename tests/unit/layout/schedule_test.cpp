@@ -1,0 +1,305 @@
+#include "flyover/layout/schedule.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "flyover/base/error.hpp"
+
+using namespace flyover;
+using namespace flyover::literals;
+
+namespace {
+
+using Catch::Matchers::Message;
+using enum PipelineSchedule;
+
+PipelineShape shape_of(PipelineSchedule schedule, std::uint32_t p, std::uint32_t v, std::uint32_t m,
+                       std::uint32_t group = 0) {
+  return {.schedule = schedule, .stages = p, .chunks = v, .micro_batches = m, .group = group};
+}
+
+PipelineRun run(const PipelineShape& shape, ChunkTimes times, Duration hop = {}) {
+  const std::vector<ChunkTimes> all(std::size_t{shape.stages} * shape.chunks, times);
+  return run_pipeline(pipeline_program(shape), all, hop);
+}
+
+std::string text(const std::vector<PipelineStep>& steps) {
+  std::string line;
+  for (const PipelineStep& step : steps) {
+    line += fmt::format("{}{}{} ", "FBIW"[static_cast<std::size_t>(step.kind)], step.micro_batch,
+                        step.chunk == 0 ? "" : std::string(step.chunk, '\''));
+  }
+  if (!line.empty()) line.pop_back();
+  return line;
+}
+
+double in_flight(const PipelineShape& shape, std::uint32_t stage) {
+  return peak_in_flight(stage_steps(shape, stage), std::vector(shape.chunks, 1.0));
+}
+
+// Every shape of the schedule with p <= 8, v <= 4 and m <= 32 that a layout may have, and those
+// with fewer micro-batches than stages.
+std::vector<PipelineShape> all_shapes(PipelineSchedule schedule) {
+  std::vector<PipelineShape> shapes;
+  for (std::uint32_t p = 1; p <= 8; ++p) {
+    for (std::uint32_t m = 1; m <= 32; ++m) {
+      if (schedule == ZeroBubbleV) {
+        shapes.push_back(shape_of(schedule, p, 2, m));
+      } else if (schedule != Interleaved) {
+        shapes.push_back(shape_of(schedule, p, 1, m));
+      } else {
+        for (std::uint32_t v = 1; v <= 4; ++v) {
+          for (std::uint32_t group = p; group <= m; ++group) {
+            const std::uint32_t rest = m % group;
+            if (rest == 0 || rest >= p) shapes.push_back(shape_of(schedule, p, v, m, group));
+          }
+        }
+      }
+    }
+  }
+  return shapes;
+}
+
+std::string describe(const PipelineShape& shape) {
+  return fmt::format("{} p={} v={} m={} group={}", to_string(shape.schedule), shape.stages,
+                     shape.chunks, shape.micro_batches, shape.group);
+}
+
+}  // namespace
+
+TEST_CASE("small schedules read as in the papers", "[schedule]") {
+  CHECK(text(stage_steps(shape_of(GPipe, 2, 1, 3), 0)) == "F0 F1 F2 B2 B1 B0");
+  CHECK(text(stage_steps(shape_of(OneForwardOneBackward, 4, 1, 6), 1)) ==
+        "F0 F1 F2 B0 F3 B1 F4 B2 F5 B3 B4 B5");
+  CHECK(text(stage_steps(shape_of(OneForwardOneBackward, 4, 1, 2), 0)) == "F0 F1 B0 B1");
+  // Narayanan et al. 2021, figure 4: device 4 of 4, two chunks.
+  CHECK(text(stage_steps(shape_of(Interleaved, 4, 2, 8), 3)) ==
+        "F0 F1 F2 F3 F0' B0' F1' B1' F2' B2' F3' B3' F4 B0 F5 B1 F6 B2 F7 B3 "
+        "F4' B4' F5' B5' F6' B6' F7' B7' B4 B5 B6 B7");
+  // Qi et al. 2023, figure 3: devices 1 and 4 of 4.
+  CHECK(text(stage_steps(shape_of(ZeroBubbleH1, 4, 1, 5), 0)) ==
+        "F0 F1 F2 F3 I0 W0 F4 I1 W1 I2 W2 I3 W3 I4 W4");
+  CHECK(text(stage_steps(shape_of(ZeroBubbleH1, 4, 1, 5), 3)) ==
+        "F0 I0 F1 I1 F2 I2 F3 I3 W0 F4 I4 W1 W2 W3 W4");
+  CHECK(text(stage_steps(shape_of(ZeroBubbleV, 2, 2, 3), 1)) ==
+        "F0 F0' F1 F1' I0' W0' F2 I0 W0 F2' I1' W1' I1 I2' I2 W1 W2' W2");
+}
+
+TEST_CASE("chunks go round the stages, and come back in a V", "[schedule]") {
+  const PipelineShape round = shape_of(Interleaved, 4, 3, 4);
+  CHECK(model_chunk(round, 1, 2) == 9);
+  const PipelineShape vee = shape_of(ZeroBubbleV, 4, 2, 8);
+  CHECK(model_chunk(vee, 0, 1) == 7);
+  CHECK(model_chunk(vee, 3, 1) == 4);
+  for (const PipelineShape& shape : {round, vee}) {
+    std::vector<std::uint32_t> chunks;
+    for (std::uint32_t stage = 0; stage < shape.stages; ++stage) {
+      for (std::uint32_t chunk = 0; chunk < shape.chunks; ++chunk) {
+        chunks.push_back(model_chunk(shape, stage, chunk));
+        CHECK(stage_of(shape, chunks.back()) == stage);
+      }
+    }
+    std::ranges::sort(chunks);
+    std::vector<std::uint32_t> all(chunks.size());
+    std::iota(all.begin(), all.end(), 0U);
+    CHECK(chunks == all);
+  }
+}
+
+TEST_CASE("every schedule does every step once and ends", "[schedule]") {
+  for (const PipelineSchedule schedule : all_pipeline_schedules) {
+    for (const PipelineShape& shape : all_shapes(schedule)) {
+      CAPTURE(describe(shape));
+      const PipelineProgram program = pipeline_program(shape);
+      REQUIRE(problems(program).empty());
+      const std::vector<ChunkTimes> times(std::size_t{shape.stages} * shape.chunks,
+                                          {3_ps, 4_ps, 2_ps});
+      const PipelineRun done = run_pipeline(program, times, 1_ps);
+      for (const Duration busy : done.busy) {
+        REQUIRE(busy == 9_ps * shape.chunks * shape.micro_batches);
+      }
+    }
+  }
+}
+
+TEST_CASE("gpipe and 1f1b idle for p - 1 micro-batches", "[schedule]") {
+  const auto [f, i, w] =
+      GENERATE(table<int, int, int>({{1, 1, 1}, {2, 3, 1}, {5, 4, 3}, {1, 7, 0}}));
+  const ChunkTimes times{Duration{f}, Duration{i}, Duration{w}};
+  const Duration micro_batch{f + i + w};
+  for (const PipelineSchedule schedule : {GPipe, OneForwardOneBackward}) {
+    for (const PipelineShape& shape : all_shapes(schedule)) {
+      CAPTURE(describe(shape));
+      const PipelineRun done = run(shape, times);
+      REQUIRE(done.bubble == (shape.stages - 1) * micro_batch);
+      REQUIRE(done.makespan == (shape.stages - 1 + shape.micro_batches) * micro_batch);
+    }
+  }
+}
+
+TEST_CASE("interleaving divides the bubble by the virtual stages", "[schedule]") {
+  // Times of a chunk, so that p - 1 of them are the whole bubble divided by v.
+  const auto [f, b] = GENERATE(table<int, int>({{1, 2}, {1, 1}, {3, 5}}));
+  const ChunkTimes times{Duration{f}, Duration{b}, 0_ps};
+  for (const PipelineShape& shape : all_shapes(Interleaved)) {
+    CAPTURE(describe(shape));
+    REQUIRE(run(shape, times).bubble == (shape.stages - 1) * Duration{f + b});
+  }
+}
+
+TEST_CASE("an interleaved schedule with one chunk takes as long as 1f1b", "[schedule]") {
+  const ChunkTimes times{2_ps, 3_ps, 1_ps};
+  CHECK(run(shape_of(Interleaved, 4, 1, 8), times).makespan ==
+        run(shape_of(OneForwardOneBackward, 4, 1, 8), times).makespan);
+}
+
+TEST_CASE("zb-h1 fills the end of the pipeline with weight gradients", "[schedule]") {
+  // Exact where a weight gradient takes no longer than a forward or an input gradient.
+  const auto [f, i, w] =
+      GENERATE(table<int, int, int>({{1, 1, 1}, {2, 2, 1}, {3, 4, 2}, {10, 11, 9}, {2, 3, 2}}));
+  const ChunkTimes times{Duration{f}, Duration{i}, Duration{w}};
+  for (const PipelineShape& shape : all_shapes(ZeroBubbleH1)) {
+    CAPTURE(describe(shape), f, i, w);
+    const std::uint32_t p = shape.stages;
+    const PipelineRun done = run(shape, times);
+    if (shape.micro_batches >= p) {
+      // (p - 1)(F + B - 2W) with B = both gradients.
+      REQUIRE(done.bubble == (p - 1) * Duration{f + i - w});
+    } else if (f == i && i == w) {
+      REQUIRE(done.bubble == 2 * (p - 1) * Duration{f} - (shape.micro_batches - 1) * Duration{w});
+    }
+  }
+}
+
+TEST_CASE("zb-v has no bubble when its steps take equally long", "[schedule]") {
+  for (const PipelineShape& shape : all_shapes(ZeroBubbleV)) {
+    CAPTURE(describe(shape));
+    const std::uint32_t p = shape.stages;
+    const PipelineRun done = run(shape, {1_ps, 1_ps, 1_ps});
+    if (shape.micro_batches + 1 < 2 * p) continue;
+    REQUIRE(done.bubble == 0_ps);
+    // Stages end as they began, one chunk's forward after the other: what a barrier costs.
+    REQUIRE(done.makespan == done.busy[0] + Duration{p - 1});
+  }
+}
+
+TEST_CASE("1f1b holds min(m, p - i) micro-batches, gpipe all, zb-h1 as many as the first stage",
+          "[schedule]") {
+  for (const PipelineSchedule schedule : {GPipe, OneForwardOneBackward, ZeroBubbleH1}) {
+    for (const PipelineShape& shape : all_shapes(schedule)) {
+      CAPTURE(describe(shape));
+      for (std::uint32_t stage = 0; stage < shape.stages; ++stage) {
+        const std::uint32_t most = schedule == GPipe                   ? shape.micro_batches
+                                   : schedule == OneForwardOneBackward ? shape.stages - stage
+                                                                       : shape.stages;
+        REQUIRE(in_flight(shape, stage) == std::min(shape.micro_batches, most));
+      }
+    }
+  }
+}
+
+TEST_CASE("interleaving holds 1 + (p - 1) / (p v) times as much on the first stage", "[schedule]") {
+  for (const PipelineShape& shape : all_shapes(Interleaved)) {
+    CAPTURE(describe(shape));
+    const std::uint32_t p = shape.stages;
+    const std::uint32_t v = shape.chunks;
+    for (std::uint32_t stage = 0; stage < p; ++stage) {
+      const std::uint32_t most = 2 * (p - stage - 1) + (v - 1) * shape.group + 1;
+      REQUIRE(in_flight(shape, stage) == std::min(v * shape.micro_batches, most));
+    }
+    if (shape.group == p && shape.micro_batches > p) {
+      // In micro-batches of a whole stage.
+      REQUIRE(in_flight(shape, 0) / v == Approx(p * (1 + (p - 1.0) / (p * v))));
+    }
+  }
+}
+
+TEST_CASE("zb-v holds what 1f1b holds on its first stage, on every stage", "[schedule]") {
+  for (const PipelineShape& shape : all_shapes(ZeroBubbleV)) {
+    CAPTURE(describe(shape));
+    for (std::uint32_t stage = 0; stage < shape.stages; ++stage) {
+      const double held = in_flight(shape, stage) / 2;
+      REQUIRE(held <= shape.stages);
+      REQUIRE(held <= shape.micro_batches);
+      if (shape.micro_batches + 1 >= 2 * shape.stages) REQUIRE(held == shape.stages);
+    }
+  }
+}
+
+TEST_CASE("what is in flight is known without the program", "[schedule]") {
+  for (const PipelineSchedule schedule : all_pipeline_schedules) {
+    for (const PipelineShape& shape : all_shapes(schedule)) {
+      CAPTURE(describe(shape));
+      for (const std::vector<double>& all :
+           {std::vector{1.0, 1.0, 1.0, 1.0}, std::vector{2.0, 1.0, 1.0, 1.0},
+            std::vector{1.0, 4.0, 2.0, 3.0}}) {
+        const std::span<const double> weights(all.data(), shape.chunks);
+        for (std::uint32_t stage = 0; stage < shape.stages; ++stage) {
+          REQUIRE(peak_in_flight(shape, stage, weights) ==
+                  peak_in_flight(stage_steps(shape, stage), weights));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("hops between stages delay the fill and drain of 1f1b", "[schedule]") {
+  const PipelineShape shape = shape_of(OneForwardOneBackward, 4, 1, 1);
+  // One micro-batch: three hops down and three up.
+  CHECK(run(shape, {2_ps, 3_ps, 1_ps}, 5_ps).makespan == 4 * 6_ps + 6 * 5_ps);
+  // The turn of a V stays on its stage.
+  CHECK(run(shape_of(ZeroBubbleV, 2, 2, 1), {1_ps, 1_ps, 0_ps}, 5_ps).makespan == 8_ps + 4 * 5_ps);
+}
+
+TEST_CASE("the slowest stage sets the pace", "[schedule]") {
+  const PipelineShape shape = shape_of(OneForwardOneBackward, 3, 1, 10);
+  const std::vector<ChunkTimes> times = {
+      {1_ps, 1_ps, 1_ps}, {2_ps, 2_ps, 2_ps}, {1_ps, 1_ps, 1_ps}};
+  const PipelineRun done = run_pipeline(pipeline_program(shape), times);
+  // Its own ten; the first stage's forward and both gradients around them; and once a wait of one
+  // for the last stage, which gets its first input while the slow stage does its second.
+  CHECK(done.makespan == 10 * 6_ps + 3_ps + 1_ps);
+  CHECK(done.busy == std::vector{30_ps, 60_ps, 30_ps});
+}
+
+TEST_CASE("a program that waits for itself is refused with who waits", "[schedule]") {
+  PipelineProgram program = pipeline_program(shape_of(OneForwardOneBackward, 2, 1, 2));
+  std::swap(program.stages[1][0], program.stages[1][1]);
+  const std::vector<ChunkTimes> times(2, {1_ps, 1_ps, 1_ps});
+  CHECK(problems(program).empty());
+  CHECK_THROWS_MATCHES(
+      run_pipeline(program, times), SimulationError,
+      Message("the pipeline cannot end:\n"
+              "  stage 0 waits for the input of the backward of micro-batch 0 in chunk 0\n"
+              "  stage 1 waits for the input of the backward of micro-batch 0 in chunk 0"));
+}
+
+TEST_CASE("a program with steps missing, twice or unknown is refused", "[schedule]") {
+  PipelineProgram program = pipeline_program(shape_of(GPipe, 1, 1, 2));
+  program.stages[0][0].micro_batch = 1;
+  program.stages[0].push_back({StepKind::WeightGradient, 0, 0});
+  CHECK(problems(program) ==
+        std::vector<std::string>{
+            "stage 0: weight gradient of micro-batch 0 in chunk 0 is none of this schedule's",
+            "stage 0: forward of micro-batch 0 in chunk 0 is there 0 times, not once",
+            "stage 0: forward of micro-batch 1 in chunk 0 is there 2 times, not once"});
+  program.stages.emplace_back();
+  CHECK(problems(program) == std::vector<std::string>{"there are steps for 2 stages, not 1"});
+}
+
+TEST_CASE("a schedule with the wrong number of chunks is a broken promise", "[schedule]") {
+  CHECK_THROWS_AS(stage_steps(shape_of(OneForwardOneBackward, 2, 2, 2), 0), InternalError);
+  CHECK_THROWS_AS(stage_steps(shape_of(ZeroBubbleV, 2, 1, 2), 0), InternalError);
+  CHECK_THROWS_AS(stage_steps(shape_of(GPipe, 2, 1, 2), 2), InternalError);
+}
+
+TEST_CASE("schedules are found by their names", "[schedule]") {
+  for (const PipelineSchedule schedule : all_pipeline_schedules) {
+    CHECK(pipeline_schedule(to_string(schedule)) == schedule);
+  }
+  CHECK_FALSE(pipeline_schedule("dualpipe").has_value());
+}
