@@ -14,6 +14,7 @@
 #include "flyover/base/text.hpp"
 #include "flyover/io/embedded.hpp"
 #include "flyover/io/presets.hpp"
+#include "io/fitted.hpp"
 #include "io/hardware_reader.hpp"
 
 namespace flyover::io {
@@ -67,19 +68,11 @@ std::vector<std::string> texts(const Field& parent, std::string_view key) {
   return out;
 }
 
-// What scripts/fit/kernels.py knows of the values; only its form matters here.
 void check_evidence(const Field& rule) {
   if (rule["source"].text().empty()) {
     rule["source"].fail("expected where the numbers come from");
   }
-  if (!rule.has("fitted")) return;
-  const Field fitted = rule["fitted"];
-  for (const std::string& value : fitted.keys()) {
-    const Field entry = fitted[value];
-    if (!rule.has(value)) entry.fail(fmt::format("the rule has no \"{}\"", value));
-    entry.allow_only({"prior", "spread", "group", "uncertainty", "rows"});
-    static_cast<void>(entry["spread"].positive_number());
-  }
+  check_fitted(rule);
 }
 
 KernelScope read_scope(const Field& rule) {

@@ -14,6 +14,7 @@
 #include "flyover/base/text.hpp"
 #include "flyover/collective/algorithms.hpp"
 #include "flyover/io/embedded.hpp"
+#include "io/fitted.hpp"
 
 namespace flyover::io {
 
@@ -100,18 +101,6 @@ Scope read_scope(const Field& rule) {
 }
 
 // Every number must say where it is from.
-// What scripts/fit knows of a rule's values. The model does not use it; only the form is checked.
-void check_fitted(const Field& rule) {
-  if (!rule.has("fitted")) return;
-  const Field fitted = rule["fitted"];
-  for (const std::string& value : fitted.keys()) {
-    const Field entry = fitted[value];
-    if (!rule.has(value)) entry.fail(fmt::format("the rule has no \"{}\"", value));
-    entry.allow_only({"prior", "spread", "group", "uncertainty", "rows"});
-    static_cast<void>(entry["spread"].positive_number());
-  }
-}
-
 Evidence read_evidence(const Field& rule) {
   check_fitted(rule);
   Evidence evidence{rule["source"].text(), {}};

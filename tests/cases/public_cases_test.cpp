@@ -4,10 +4,8 @@
 // the repository: without it the tests say so and pass.
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iostream>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +19,7 @@
 #include "flyover/io/topology_reader.hpp"
 #include "support/cluster.hpp"
 #include "support/clusters.hpp"
+#include "support/shared.hpp"
 
 using namespace flyover;
 using namespace flyover::literals;
@@ -40,15 +39,9 @@ constexpr Bytes gibibytes(std::int64_t count) {
 
 // The answer of a case, or nothing when the file is not there.
 std::optional<json> answer_of(const std::string& id) {
-  const char* shared = std::getenv("FLYOVER_SHARED");
-  const fs::path root =
-      shared != nullptr ? fs::path(shared) : fs::path(FLYOVER_SOURCE_DIR).parent_path() / "shared";
-  std::ifstream file(root / "cases" / "cases.json");
-  if (!file) {
-    std::cout << id << ": skipped, there is no " << (root / "cases" / "cases.json").string()
-              << " (FLYOVER_SHARED names its folder)\n";
-    return std::nullopt;
-  }
+  const auto path = test::shared_material("cases/cases.json");
+  if (!path) return std::nullopt;
+  std::ifstream file(*path);
   const json cases = json::parse(file);
   const auto found =
       std::ranges::find_if(cases, [&](const json& entry) { return entry["id"] == id; });

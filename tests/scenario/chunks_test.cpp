@@ -54,6 +54,18 @@ ChunkReplay chunks_of(const Cluster& c, const Case& which, const CollectivePlan&
   return replay_chunks(c.topology, c.router, algorithm->schedule(shape, bytes), ranks);
 }
 
+// The messages put on every link what the stream does.
+void check_same_bytes(const Cluster& c, const CollectivePlan& plan, const ChunkReplay& chunks,
+                      Bytes bytes) {
+  std::vector<double> expected(c.topology.links.size(), 0.0);
+  for (const Hop& hop : *plan.loads) {
+    expected[index(hop.link)] = hop.share * static_cast<double>(bytes.count());
+  }
+  for (std::size_t link = 0; link < expected.size(); ++link) {
+    REQUIRE(chunks.link_bytes[link] == Approx(expected[link]).epsilon(1e-6).margin(1));
+  }
+}
+
 }  // namespace
 
 TEST_CASE("a ring's stream takes exactly the time of its messages", "[scenario][chunks]") {
@@ -99,13 +111,7 @@ TEST_CASE("streams move the same bytes over the same links as messages, in a tim
   const CollectivePlan plan = plan_of(c, which, bytes);
   const ChunkReplay chunks = chunks_of(c, which, plan, bytes);
 
-  std::vector<double> expected(c.topology.links.size(), 0.0);
-  for (const Hop& hop : *plan.loads) {
-    expected[index(hop.link)] = hop.share * static_cast<double>(bytes.count());
-  }
-  for (std::size_t link = 0; link < expected.size(); ++link) {
-    REQUIRE(chunks.link_bytes[link] == Approx(expected[link]).epsilon(1e-6).margin(1));
-  }
+  check_same_bytes(c, plan, chunks, bytes);
   const double ratio = to_seconds(chunks.time) / to_seconds(plan.alone);
   CAPTURE(ratio);
   CHECK(ratio >= 1 - 1e-6);
@@ -130,13 +136,7 @@ TEST_CASE("sums in the network move the same bytes as streams and as messages",
   const Bytes bytes{std::int64_t{nodes} * 8 * 8 * 64 * 10'000};
   const CollectivePlan plan = plan_of(c, which, bytes);
   const ChunkReplay chunks = chunks_of(c, which, plan, bytes);
-  std::vector<double> expected(c.topology.links.size(), 0.0);
-  for (const Hop& hop : *plan.loads) {
-    expected[index(hop.link)] = hop.share * static_cast<double>(bytes.count());
-  }
-  for (std::size_t link = 0; link < expected.size(); ++link) {
-    REQUIRE(chunks.link_bytes[link] == Approx(expected[link]).epsilon(1e-6).margin(1));
-  }
+  check_same_bytes(c, plan, chunks, bytes);
   // Blocks are not cut further: gathering, the network and spreading follow one another.
   const double ratio = to_seconds(chunks.time) / to_seconds(plan.alone);
   CAPTURE(ratio);
@@ -174,13 +174,7 @@ TEST_CASE("all pairs and one shot move the same bytes as streams and as messages
   const Bytes bytes{std::int64_t{nodes} * 8 * 8 * 64 * 10'000};
   const CollectivePlan plan = plan_of(c, which, bytes);
   const ChunkReplay chunks = chunks_of(c, which, plan, bytes);
-  std::vector<double> expected(c.topology.links.size(), 0.0);
-  for (const Hop& hop : *plan.loads) {
-    expected[index(hop.link)] = hop.share * static_cast<double>(bytes.count());
-  }
-  for (std::size_t link = 0; link < expected.size(); ++link) {
-    REQUIRE(chunks.link_bytes[link] == Approx(expected[link]).epsilon(1e-6).margin(1));
-  }
+  check_same_bytes(c, plan, chunks, bytes);
   const double ratio = to_seconds(chunks.time) / to_seconds(plan.alone);
   CAPTURE(ratio);
   CHECK(ratio >= 1 - 1e-6);

@@ -2,13 +2,11 @@
 
 #include "flyover/io/nccl_tests_log.hpp"
 
-#include <cstdlib>
-#include <filesystem>
-
 #include <catch2/catch.hpp>
 
 #include "flyover/base/error.hpp"
 #include "flyover/io/topology_reader.hpp"
+#include "support/shared.hpp"
 
 namespace flyover {
 namespace {
@@ -212,16 +210,10 @@ TEST_CASE("ranks run on the nodes of their hosts", "[io]") {
 }
 
 TEST_CASE("public logs are read", "[io]") {
-  const char* shared = std::getenv("FLYOVER_SHARED");
-  const std::filesystem::path beside = std::filesystem::path(FLYOVER_SOURCE_DIR) / "../shared";
-  const std::filesystem::path folder =
-      (shared == nullptr ? beside : std::filesystem::path(shared)) / "formats/samples/nccl_tests";
-  if (!std::filesystem::exists(folder)) {
-    WARN("SKIPPED: no public logs beside the sources (set FLYOVER_SHARED to their folder)");
-    return;
-  }
+  const auto folder = test::shared_material("formats/samples/nccl_tests");
+  if (!folder) return;
   const auto rows = [&](const std::string& name) {
-    const auto tables = io::load_nccl_tests_log(folder / name);
+    const auto tables = io::load_nccl_tests_log(*folder / name);
     REQUIRE(tables.size() == 1);
     CHECK(tables[0].op == CollectiveOp::AllReduce);
     CHECK(tables[0].dtype == "fp32");
@@ -230,7 +222,7 @@ TEST_CASE("public logs are read", "[io]") {
   CHECK(rows("all_reduce_2xh20_16nic_nvls_nccl1244.txt") == 10);
   CHECK(rows("all_reduce_2xh800_ring_crossnic0_4of8gpus.txt") == 7);
   CHECK(rows("all_reduce_gb200_nvl72_72gpu.txt") == 5);
-  CHECK(io::load_nccl_tests_log(folder / "all_reduce_gb200_nvl72_72gpu.txt")[0].ranks == 72);
+  CHECK(io::load_nccl_tests_log(*folder / "all_reduce_gb200_nvl72_72gpu.txt")[0].ranks == 72);
 }
 
 }  // namespace flyover

@@ -8,7 +8,10 @@
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
+#include "models.hpp"
+
 using namespace flyover;
+using test::llama_8b;
 
 namespace {
 
@@ -16,20 +19,8 @@ using Lists = std::vector<std::vector<std::uint32_t>>;
 using Strings = std::vector<std::string>;
 using enum Dimension;
 
-Model dense_model() {
-  Model model;
-  model.layers = 32;
-  model.hidden = 4096;
-  model.attention.heads = 32;
-  model.attention.kv_heads = 8;
-  model.attention.head_dim = 128;
-  model.ffn_hidden = 14336;
-  model.vocabulary = 128256;
-  return model;
-}
-
 Model expert_model() {
-  Model model = dense_model();
+  Model model = llama_8b();
   model.experts = Experts{};
   model.experts->count = 16;
   model.experts->chosen = 2;
@@ -52,7 +43,7 @@ Layout fitting() {
   return layout;
 }
 
-Strings reasons(const std::function<void(Layout&, Model&)>& change, Model model = dense_model(),
+Strings reasons(const std::function<void(Layout&, Model&)>& change, Model model = llama_8b(),
                 std::uint32_t tokens = sequence, std::uint32_t gpus = 0) {
   Layout layout = fitting();
   change(layout, model);
@@ -108,14 +99,14 @@ Lists groups_by_places(const std::vector<Place>& places, const std::vector<Dimen
 }  // namespace
 
 TEST_CASE("a layout that fits has no problems", "[layout]") {
-  CHECK(problems(fitting(), dense_model(), sequence, 64).empty());
-  CHECK(problems(Layout{}, dense_model(), sequence, 0).empty());
+  CHECK(problems(fitting(), llama_8b(), sequence, 64).empty());
+  CHECK(problems(Layout{}, llama_8b(), sequence, 0).empty());
   CHECK(ranks(fitting()) == 64);
   CHECK(micro_batches(fitting()) == 32);
 }
 
 TEST_CASE("odd sizes fit odd models", "[layout]") {
-  Model model = dense_model();
+  Model model = llama_8b();
   model.layers = 13;
   model.attention.heads = 21;
   model.attention.kv_heads = 7;
@@ -142,7 +133,7 @@ TEST_CASE("sizes of zero are refused before all else", "[layout]") {
           l.tensor = 0;
           l.data = 0;
         }) == Strings{"tensor is 0 and must be at least 1", "data is 0 and must be at least 1"});
-  CHECK(reasons([](Layout&, Model&) {}, dense_model(), 0) ==
+  CHECK(reasons([](Layout&, Model&) {}, llama_8b(), 0) ==
         Strings{"sequence is 0 and must be at least 1"});
   CHECK(reasons([](Layout& l, Model&) { l.order[0] = Data; }) ==
         Strings{"the rank order names data twice and must name each of the five dimensions once"});
@@ -154,10 +145,10 @@ TEST_CASE("sizes of zero are refused before all else", "[layout]") {
 
 TEST_CASE("the ranks are the GPUs", "[layout]") {
   const auto same = [](Layout&, Model&) {};
-  CHECK(reasons(same, dense_model(), sequence, 96) ==
+  CHECK(reasons(same, llama_8b(), sequence, 96) ==
         Strings{"tensor 4 x context 1 x pipeline 4 x data 4 are 64 ranks, but there are 96 GPUs; "
                 "data 6 uses them all"});
-  CHECK(reasons(same, dense_model(), sequence, 65) ==
+  CHECK(reasons(same, llama_8b(), sequence, 65) ==
         Strings{"tensor 4 x context 1 x pipeline 4 x data 4 are 64 ranks, but there are 65 GPUs"});
 }
 
@@ -198,7 +189,7 @@ TEST_CASE("the vocabulary is padded, or must divide", "[layout]") {
   CHECK(reasons([](Layout& l, Model&) { l.vocabulary_multiple = 4000000000; }) ==
         Strings{"vocabulary multiple 4000000000 x tensor 4 pads the vocabulary of 128256 beyond "
                 "all bounds"});
-  Model model = dense_model();
+  Model model = llama_8b();
   model.vocabulary = 50257;
   Layout layout;
   layout.tensor = 8;
@@ -215,7 +206,7 @@ TEST_CASE("the sequence is cut evenly", "[layout]") {
   CHECK(reasons([](Layout& l, Model&) { l.sequence_parallel = false; }, expert_model()) ==
         Strings{"experts with tensor 4 above 1 need sequence parallelism: without it every rank "
                 "would send the same tokens"});
-  CHECK(reasons([](Layout& l, Model&) { l.context = 8; }, dense_model(), 4104) ==
+  CHECK(reasons([](Layout& l, Model&) { l.context = 8; }, llama_8b(), 4104) ==
         Strings{"sequence 4104 is not a multiple of 2 x context 8 = 16, which balances causal "
                 "attention"});
   CHECK(reasons([](Layout&, Model& m) { m.positions = 2048; }) ==
@@ -386,7 +377,7 @@ TEST_CASE("modules to recompute are known and there", "[layout]") {
 
 TEST_CASE("layers go to chunks as evenly as they can, or as told", "[layout]") {
   Layout layout = fitting();
-  Model model = dense_model();
+  Model model = llama_8b();
   CHECK(layers_of_chunks(layout, model) == std::vector<std::uint32_t>{8, 8, 8, 8});
   model.layers = 126;
   layout.pipeline = 16;

@@ -12,7 +12,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "models.hpp"
+#include "support/shared.hpp"
+
 using namespace flyover;
+using test::llama_8b;
 using namespace flyover::literals;
 
 namespace {
@@ -81,18 +85,6 @@ TrainingOptions korthikanti_options() {
   options.flash_attention = false;
   options.dropout = true;
   return options;
-}
-
-Model llama_8b() {
-  Model model;
-  model.layers = 32;
-  model.hidden = 4096;
-  model.attention.heads = 32;
-  model.attention.kv_heads = 8;
-  model.attention.head_dim = 128;
-  model.ffn_hidden = 14336;
-  model.vocabulary = 128256;
-  return model;
 }
 
 // DeepSeek-V3's layers, five of them, and one MTP block.
@@ -542,11 +534,9 @@ std::optional<Model> model_of(const json& arch) {
 }  // namespace
 
 TEST_CASE("published peaks of memory are near what is predicted", "[memory]") {
-  std::ifstream file("/work/shared/training/results.json");
-  if (!file) {
-    WARN("skipped: no published results at /work/shared/training/results.json");
-    return;
-  }
+  const auto path = test::shared_material("training/results.json");
+  if (!path) return;
+  std::ifstream file(*path);
   std::map<std::string, std::vector<double>> errors;  // Per source.
   for (const json& record : json::parse(file)) {
     const json& measured = record.at("measured");

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <string>
 #include <tuple>
@@ -17,6 +16,7 @@
 #include "flyover/base/error.hpp"
 #include "flyover/io/model_reader.hpp"
 #include "support/schema.hpp"
+#include "support/shared.hpp"
 
 namespace flyover {
 
@@ -357,21 +357,16 @@ Model from_record(const json& arch) {
   return model;
 }
 
-const std::filesystem::path results =
-    std::filesystem::path(FLYOVER_SOURCE_DIR) / "../shared/training/results.json";
-
 }  // namespace
 
 TEST_CASE("published FLOPS over published tokens per second are this model's",
           "[layout][model][shared]") {
-  if (!std::filesystem::exists(results)) {
-    WARN("skipped: there is no " << results.lexically_normal().string());
-    return;
-  }
+  const auto results = test::shared_material("training/results.json");
+  if (!results) return;
   int stated = 0;
   int met = 0;
   std::map<std::string, int> missed;
-  for (const json& record : json::parse(test::text_of(results))) {
+  for (const json& record : json::parse(test::text_of(*results))) {
     const json& derived = record["derived"];
     if (!record["model"].value("arch_complete", false)) continue;
     if (!derived.contains("reported_tflops_convention")) continue;
@@ -402,14 +397,12 @@ TEST_CASE("published FLOPS over published tokens per second are this model's",
 
 TEST_CASE("shipped models agree with the published results' architectures",
           "[layout][model][shared]") {
-  if (!std::filesystem::exists(results)) {
-    WARN("skipped: there is no " << results.lexically_normal().string());
-    return;
-  }
+  const auto results = test::shared_material("training/results.json");
+  if (!results) return;
   // Where a shipped file follows the original and the results the benchmark.
   const std::vector<std::string> others = {"gpt-1.7b", "mpt-30b"};
   int compared = 0;
-  for (const json& record : json::parse(test::text_of(results))) {
+  for (const json& record : json::parse(test::text_of(*results))) {
     const std::string name = record["model"]["name"];
     if (!record["model"].value("arch_complete", false)) continue;
     if (std::ranges::find(others, name) != others.end()) continue;

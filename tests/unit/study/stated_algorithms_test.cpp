@@ -2,8 +2,6 @@
 // are in the originals only, which are not part of the repository: without them the test says so
 // and passes.
 
-#include <cstdlib>
-#include <filesystem>
 #include <optional>
 #include <regex>
 
@@ -12,6 +10,7 @@
 #include "flyover/cost/cost_model.hpp"
 #include "flyover/routing/router.hpp"
 #include "records.hpp"
+#include "support/shared.hpp"
 
 namespace flyover::study_test {
 
@@ -43,16 +42,10 @@ AlgorithmId chosen(const Measurement& measurement, Bytes bytes) {
 
 TEST_CASE("at the largest size the library chooses the algorithm that a record says ran",
           "[study][measurements]") {
-  namespace fs = std::filesystem;
-  const char* shared = std::getenv("FLYOVER_SHARED");
-  const fs::path root =
-      shared != nullptr ? fs::path(shared) : fs::path(FLYOVER_SOURCE_DIR).parent_path() / "shared";
-  if (!fs::is_directory(root / "measurements")) {
-    WARN("SKIPPED: no measurements beside the sources (set FLYOVER_SHARED to their folder)");
-    return;
-  }
+  const auto folder = test::shared_material("measurements/data");
+  if (!folder) return;
   int compared = 0;
-  for (const Measurement& measurement : io::load_measurements(root / "measurements" / "data")) {
+  for (const Measurement& measurement : io::load_measurements(*folder)) {
     const auto stated = stated_algorithm(measurement);
     if (!stated || measurement.health != Health::Healthy) continue;
     const Bytes bytes = compared_rows(measurement).back().bytes.value();

@@ -2,14 +2,13 @@
 // was?
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <set>
 
 #include <catch2/catch.hpp>
 
 #include "flyover/base/error.hpp"
 #include "records.hpp"
+#include "support/shared.hpp"
 
 namespace flyover::study_test {
 namespace {
@@ -210,18 +209,12 @@ TEST_CASE("the model is no worse than it was", "[study][measurements]") {
 }
 
 TEST_CASE("shared measurements give what their shipped copies give", "[study][measurements]") {
-  namespace fs = std::filesystem;
-  const char* shared = std::getenv("FLYOVER_SHARED");
-  const fs::path root =
-      shared != nullptr ? fs::path(shared) : fs::path(FLYOVER_SOURCE_DIR).parent_path() / "shared";
-  if (!fs::is_directory(root / "measurements")) {
-    WARN("SKIPPED: no measurements beside the sources (set FLYOVER_SHARED to their folder)");
-    return;
-  }
+  const auto folder = test::shared_material("measurements/data");
+  if (!folder) return;
   std::map<std::string, ValidatedSet> copies;
   for (ValidatedSet& set : shipped()) copies[set.id] = std::move(set);
 
-  const auto originals = predicted(io::load_measurements(root / "measurements" / "data"));
+  const auto originals = predicted(io::load_measurements(*folder));
   CHECK(originals.size() <= copies.size());  // A few come from shared/cases.
   for (const ValidatedSet& set : originals) {
     CAPTURE(set.id);
@@ -236,7 +229,7 @@ TEST_CASE("shared measurements give what their shipped copies give", "[study][me
   }
   // Single links and primitives are no collectives: every one is skipped, none is an error.
   for (const ValidatedSet& set :
-       predicted(io::load_measurements(root / "measurements" / "point-to-point"))) {
+       predicted(io::load_measurements(folder->parent_path() / "point-to-point"))) {
     CHECK(set.skipped);
   }
 }
