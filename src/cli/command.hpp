@@ -29,6 +29,7 @@ std::unique_ptr<Command> make_bench();
 std::unique_ptr<Command> make_calibrate();
 std::unique_ptr<Command> make_compare();
 std::unique_ptr<Command> make_list();
+std::unique_ptr<Command> make_plan();
 std::unique_ptr<Command> make_run();
 std::unique_ptr<Command> make_topo();
 std::unique_ptr<Command> make_validate();

@@ -14,6 +14,8 @@
 #include "flyover/io/library_reader.hpp"
 #include "flyover/io/params.hpp"
 #include "flyover/io/topology_reader.hpp"
+#include "flyover/io/training_reader.hpp"
+#include "flyover/io/training_step.hpp"
 #include "flyover/io/workload_reader.hpp"
 
 namespace flyover::cli {
@@ -116,14 +118,21 @@ Cluster::Cluster(const std::string& topology_name, const std::string& library_na
       router(topology, {.pxn = library.settings.pxn}),
       cost(topology, router, library) {}
 
-Workload load_workload(const std::string& name, const Settings& settings, Cluster& cluster) {
+LoadedWorkload load_workload(const std::string& name, const Settings& settings, Cluster& cluster) {
   io::Document document = io::Document::load(name);
   for (const io::Setting& setting : settings.workload) document.apply(setting);
-  Workload workload =
-      io::read_workload(document, static_cast<std::uint32_t>(cluster.topology.gpus.size()));
+  const auto gpus = static_cast<std::uint32_t>(cluster.topology.gpus.size());
+  LoadedWorkload loaded;
+  if (io::is_training(document)) {
+    io::TrainingStep step =
+        io::training_step(io::read_training(document, gpus), cluster.topology, cluster.cost);
+    loaded = {std::move(step.workload), std::move(step.memory), std::move(step.warnings)};
+  } else {
+    loaded.workload = io::read_workload(document, gpus);
+  }
   cluster.inputs.push_back(
       digest_of("workload", document.name(), document.digest(), settings.workload));
-  return workload;
+  return loaded;
 }
 
 void add_topology_option(CLI::App& app, std::string& name) {

@@ -11,6 +11,7 @@
 
 #include "flyover/cost/cost_model.hpp"
 #include "flyover/io/document.hpp"
+#include "flyover/layout/memory.hpp"
 #include "flyover/routing/router.hpp"
 #include "flyover/simulate/result.hpp"
 #include "flyover/topology/topology.hpp"
@@ -53,9 +54,17 @@ struct Cluster {
   CostModel cost;
 };
 
-// Reads `name` ("-": standard input) for a cluster and appends it to its inputs.
-[[nodiscard]] Workload load_workload(const std::string& name, const Settings& settings,
-                                     Cluster& cluster);
+struct LoadedWorkload {
+  Workload workload;
+  // Of training workloads only:
+  std::optional<MemoryUse> memory;
+  std::vector<std::string> warnings;  // what the file left out.
+};
+
+// Reads `name` ("-": standard input) for a cluster, expands training layouts, and appends it to the
+// cluster's inputs.
+[[nodiscard]] LoadedWorkload load_workload(const std::string& name, const Settings& settings,
+                                           Cluster& cluster);
 
 // Options that several commands have.
 void add_topology_option(CLI::App& app, std::string& name);

@@ -55,11 +55,14 @@ class Run final : public Command {
     settings.params = params_;
 
     Cluster cluster(topology_, library_, settings);
-    const Workload workload = load_workload(workload_, settings, cluster);
+    const LoadedWorkload loaded = load_workload(workload_, settings, cluster);
+    const Workload& workload = loaded.workload;
     options_.timeline = files.wants("--timeline");
     Replay replay = flyover::replay(cluster.topology, cluster.cost, workload, options_);
     Result& result = replay.result;
     result.inputs = cluster.inputs;
+    result.memory = loaded.memory;
+    std::ranges::copy(loaded.warnings, std::back_inserter(result.warnings));
     std::ranges::copy(cluster.library.settings.notes, std::back_inserter(result.warnings));
     add_range(result, cluster.topology, workload, cluster.library.name, io::shipped_ranges());
     if (sensitivity_) {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "cli/command.hpp"
+#include "cli/training_validation.hpp"
 #include "cli/validation_output.hpp"
 #include "flyover/base/error.hpp"
 #include "flyover/io/left_out.hpp"
@@ -63,23 +64,53 @@ std::vector<ValidatedSet> unseen(const ValidationReport& report,
 class Validate final : public Command {
  public:
   void add_options(CLI::App& app) override {
-    app.add_option("--data", folder_,
-                   "Measurements in the shared format; default: the shipped ones")
-        ->type_name("DIR");
-    app.add_option("--only", only_, "Only sets whose id contains this text")->type_name("TEXT");
-    app.add_option("--library", libraries_,
-                   "Library files to use instead of the shipped ones of the same name and version")
-        ->type_name("FILE");
+    CLI::Option* data =
+        app.add_option("--data", folder_,
+                       "Measurements in the shared format; default: the shipped ones")
+            ->type_name("DIR");
+    training_option_ =
+        app.add_option("--training", training_,
+                       "Training results instead: those of a folder in the shared format, or the "
+                       "shipped ones")
+            ->type_name("[DIR]")
+            ->expected(0, 1);
+    app.add_option("--only", only_, "Only sets or results whose id contains this text")
+        ->type_name("TEXT");
+    CLI::Option* library =
+        app.add_option(
+               "--library", libraries_,
+               "Library files to use instead of the shipped ones of the same name and version")
+            ->type_name("FILE");
     app.add_option("--json", json_, "Write every row and the summary")->type_name("FILE");
-    app.add_option("--residuals", residuals_,
-                   "Write how far these measurements are from predictions, by class")
-        ->type_name("FILE");
+    CLI::Option* residuals =
+        app.add_option("--residuals", residuals_,
+                       "Write how far these measurements are from predictions, by class")
+            ->type_name("FILE");
+    training_option_->excludes(data)->excludes(library)->excludes(residuals);
   }
 
   void run(const Terminal& terminal) override {
     OutputFiles files;
     files.claim("--json", json_);
     files.claim("--residuals", residuals_);
+    if (training_option_->count() > 0) {
+      run_training(terminal, files);
+    } else {
+      run_measurements(terminal, files);
+    }
+    files.commit();
+  }
+
+ private:
+  void run_training(const Terminal& terminal, OutputFiles& files) const {
+    const TrainingReport report = validate_training(training_, only_);
+    files.put("--json", [&] { return training_json(report); });
+    if (!terminal.quiet && !files.uses_standard_output()) {
+      print(training_text(report, terminal.width));
+    }
+  }
+
+  void run_measurements(const Terminal& terminal, OutputFiles& files) const {
     HardwareCatalogue catalogue = io::hardware_catalogue();
     for (const std::string& file : libraries_) {
       Library library = io::read_library(io::library_document(file));
@@ -124,11 +155,11 @@ class Validate final : public Command {
     if (!terminal.quiet && !files.uses_standard_output()) {
       print(validation_text(report, terminal.width));
     }
-    files.commit();
   }
 
- private:
   std::string folder_;
+  std::string training_;
+  CLI::Option* training_option_ = nullptr;
   std::string only_;
   std::vector<std::string> libraries_;
   std::string json_;

@@ -136,8 +136,8 @@ void read_ffn(const Field& root, Model& model) {
   model.ffn_bias = flag(field, "bias");
 }
 
-Model read_own_format(const Document& document) {
-  const Field root = document.root();
+// `name` and `source`: of models that do not say.
+Model read_own_format(const Field& root, std::string_view name, std::string_view source) {
   root.allow_only({"format", "name", "aliases", "layers", "hidden", "attention", "ffn", "experts",
                    "vocabulary", "norm_bias", "tied_embeddings", "positions", "mtp_layers",
                    "longest_sequence", "source"});
@@ -145,7 +145,7 @@ Model read_own_format(const Document& document) {
     root["format"].fail(fmt::format("expected \"{}\"", format_name));
   }
   Model model;
-  model.name = root.has("name") ? root["name"].text() : name_from_file(document);
+  model.name = root.has("name") ? root["name"].text() : std::string(name);
   model.layers = root["layers"].count(1, max_layers);
   model.hidden = root["hidden"].count(1, max_hidden);
   model.attention = read_attention(root["attention"], model.hidden);
@@ -157,7 +157,7 @@ Model read_own_format(const Document& document) {
   model.positions = count_or_none(root, "positions");
   model.mtp_layers = count_or_none(root, "mtp_layers", max_layers);
   model.longest_sequence = count_or_none(root, "longest_sequence");
-  model.source = root.has("source") ? root["source"].text() : document.name();
+  model.source = root.has("source") ? root["source"].text() : std::string(source);
   return model;
 }
 
@@ -199,11 +199,15 @@ Document model_document(std::string_view name_or_path) {
 
 Model read_model(const Document& document) {
   const Field root = document.root();
-  if (root.has("format")) return read_own_format(document);
+  if (root.has("format")) return read_own_format(root, name_from_file(document), document.name());
   if (is_hugging_face_config(root)) return read_hugging_face_config(document);
   root.fail(fmt::format(
       "expected a model: \"format\": \"{}\", or \"model_type\" as in a Hugging Face config.json",
       format_name));
+}
+
+Model read_model(const Field& field) {
+  return read_own_format(field, "model", field.place().file);
 }
 
 Model load_model(std::string_view name_or_path) {

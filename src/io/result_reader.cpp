@@ -104,6 +104,26 @@ ResourceClassStats read_resource(const Field& field) {
   return out;
 }
 
+MemoryUse read_memory(const Field& field) {
+  const auto bytes = [](const Field& size) {
+    return Bytes{static_cast<std::int64_t>(whole(size))};
+  };
+  MemoryUse out;
+  out.capacity = bytes(field["capacity_bytes"]);
+  out.fits = field["fits"].boolean();
+  out.reason = field["reason"].text();
+  for (const Field& item : field["stages"].elements()) {
+    StageMemory& stage = out.stages.emplace_back();
+    for (std::size_t i = 0; i < memory_parts; ++i) {
+      stage.parts[i] = bytes(item["parts_bytes"][to_string(static_cast<MemoryPart>(i))]);
+    }
+    stage.micro_batches_in_flight = amount(item["micro_batches_in_flight"]);
+  }
+  if (out.stages.empty()) field["stages"].fail("expected at least one stage");
+  out.fullest = field["fullest_stage"].count(0, static_cast<std::uint32_t>(out.stages.size() - 1));
+  return out;
+}
+
 }  // namespace
 
 Result read_result(const Document& document) {
@@ -134,6 +154,8 @@ Result read_result(const Document& document) {
     out.sensitivity.push_back(
         {item["resource"].text(), item["faster"].number(), item["gain"].number()});
   }
+  // Results of versions that knew no training have none.
+  if (root.has("memory") && root["memory"].is_object()) out.memory = read_memory(root["memory"]);
   out.validity = texts(root["validity"]);
   out.warnings = texts(root["warnings"]);
   return out;

@@ -51,6 +51,25 @@ ordered_json resource_json(const ResourceClassStats& c) {
           {"busiest_utilisation", c.busiest_utilisation}};
 }
 
+ordered_json memory_json(const MemoryUse& memory) {
+  ordered_json out = {{"capacity_bytes", memory.capacity.count()},
+                      {"fits", memory.fits},
+                      {"reason", memory.reason},
+                      {"fullest_stage", memory.fullest},
+                      {"stages", ordered_json::array()}};
+  for (const StageMemory& stage : memory.stages) {
+    ordered_json parts = ordered_json::object();
+    for (std::size_t i = 0; i < memory_parts; ++i) {
+      const auto part = static_cast<MemoryPart>(i);
+      parts[std::string(to_string(part))] = stage[part].count();
+    }
+    out["stages"].push_back({{"bytes", stage.total().count()},
+                             {"parts_bytes", std::move(parts)},
+                             {"micro_batches_in_flight", stage.micro_batches_in_flight}});
+  }
+  return out;
+}
+
 // RFC 4180: a field with a comma, a quote or a line break is quoted, and quotes are doubled.
 std::string csv_field(const std::string& text) {
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
@@ -103,6 +122,7 @@ std::string result_json(const Result& result) {
   for (const Sensitivity& s : result.sensitivity) {
     out["sensitivity"].push_back({{"resource", s.name}, {"faster", s.faster}, {"gain", s.gain}});
   }
+  out["memory"] = result.memory ? memory_json(*result.memory) : ordered_json();
   out["validity"] = result.validity;
   out["warnings"] = result.warnings;
   return out.dump(2) + '\n';

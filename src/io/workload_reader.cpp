@@ -570,9 +570,7 @@ Workload read_form(const Field& root, std::uint32_t gpus) {
   }
   if (found[0] == "collectives") return read_collectives(root, gpus);
   if (found[0] == "programs") return read_programs(root, gpus);
-  root["training"].fail(
-      "training layouts come with `flyover plan` and are not in this version; write the operations "
-      "out under \"programs\"");
+  root["training"].fail("a training layout is not a list of operations: it is expanded for a cluster");
 }
 
 }  // namespace

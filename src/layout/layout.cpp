@@ -9,52 +9,13 @@
 
 #include "flyover/base/error.hpp"
 #include "flyover/base/text.hpp"
+#include "layout/place.hpp"
 
 namespace flyover {
 
 namespace {
 
 using Wide = std::uint64_t;
-
-// The size of every dimension, in the order of the enumeration.
-using Sizes = std::array<std::uint32_t, 5>;
-
-std::uint32_t& size_of(Sizes& sizes, Dimension dimension) {
-  return sizes[static_cast<std::size_t>(dimension)];
-}
-std::uint32_t size_of(const Sizes& sizes, Dimension dimension) {
-  return sizes[static_cast<std::size_t>(dimension)];
-}
-
-Sizes dense_sizes(const Layout& layout) {
-  Sizes sizes{};
-  size_of(sizes, Dimension::Tensor) = layout.tensor;
-  size_of(sizes, Dimension::Context) = layout.context;
-  size_of(sizes, Dimension::Expert) = 1;
-  size_of(sizes, Dimension::Data) = layout.data;
-  size_of(sizes, Dimension::Pipeline) = layout.pipeline;
-  return sizes;
-}
-
-Sizes expert_sizes(const Layout& layout) {
-  Sizes sizes{};
-  size_of(sizes, Dimension::Tensor) = layout.expert_tensor;
-  size_of(sizes, Dimension::Context) = 1;
-  size_of(sizes, Dimension::Expert) = layout.expert;
-  size_of(sizes, Dimension::Data) = expert_data(layout);
-  size_of(sizes, Dimension::Pipeline) = layout.pipeline;
-  return sizes;
-}
-
-// By how much a rank's number grows with its place in the dimension.
-std::uint32_t stride(const Layout& layout, const Sizes& sizes, Dimension dimension) {
-  std::uint32_t product = 1;
-  for (const Dimension inner : layout.order) {
-    if (inner == dimension) break;
-    product *= size_of(sizes, inner);
-  }
-  return product;
-}
 
 std::vector<std::vector<std::uint32_t>> partition(const Layout& layout, const Sizes& sizes,
                                                   std::span<const Dimension> within) {
@@ -512,6 +473,35 @@ std::vector<std::uint32_t> layers_of_chunks(const Layout& layout, const Model& m
   std::vector<std::uint32_t> layers(count, model.layers / count);
   for (std::uint32_t chunk = 0; chunk < model.layers % count; ++chunk) ++layers[chunk];
   return layers;
+}
+
+Sizes dense_sizes(const Layout& layout) {
+  Sizes sizes{};
+  size_of(sizes, Dimension::Tensor) = layout.tensor;
+  size_of(sizes, Dimension::Context) = layout.context;
+  size_of(sizes, Dimension::Expert) = 1;
+  size_of(sizes, Dimension::Data) = layout.data;
+  size_of(sizes, Dimension::Pipeline) = layout.pipeline;
+  return sizes;
+}
+
+Sizes expert_sizes(const Layout& layout) {
+  Sizes sizes{};
+  size_of(sizes, Dimension::Tensor) = layout.expert_tensor;
+  size_of(sizes, Dimension::Context) = 1;
+  size_of(sizes, Dimension::Expert) = layout.expert;
+  size_of(sizes, Dimension::Data) = expert_data(layout);
+  size_of(sizes, Dimension::Pipeline) = layout.pipeline;
+  return sizes;
+}
+
+std::uint32_t stride(const Layout& layout, const Sizes& sizes, Dimension dimension) {
+  std::uint32_t product = 1;
+  for (const Dimension inner : layout.order) {
+    if (inner == dimension) break;
+    product *= size_of(sizes, inner);
+  }
+  return product;
 }
 
 Groups groups(const Layout& layout) {

@@ -6,240 +6,52 @@
 
 #include <fmt/format.h>
 
-#include "flyover/base/error.hpp"
-#include "flyover/layout/schedule.hpp"
+#include "layout/memory_parts.hpp"
 
 namespace flyover {
 
 namespace {
 
-double wide_bytes(const TrainingOptions& options) {
-  return options.compute == KernelType::Tf32 ? 4 : 2;
-}
-
-bool quantises(const TrainingOptions& options) {
-  return bytes_per_element(options.compute) < 2;
-}
-
-double quantised_bytes(const TrainingOptions& options) {
-  return bytes_per_element(options.compute) * (options.transposed_quantised ? 2 : 1);
-}
-
-// Attention's projections on one tensor rank.
-double attention_parameters(const Model& model, const Layout& layout, double all) {
-  const Attention& attention = model.attention;
-  const double t = layout.tensor;
-  const double h = model.hidden;
-  if (attention.latent) {
-    // Projections down to the latent space serve all heads, and every rank has them.
-    const LatentAttention& latent = *attention.latent;
-    const double down = h * (latent.query_rank + latent.kv_rank + latent.rope_dim);
-    return down + (all - down) / t;
-  }
-  if (layout.tensor <= attention.kv_heads) return all / t;
-  // Fewer key-value heads than ranks: each rank has one.
-  const double kv_head = 2 * (h + (attention.bias ? 1 : 0)) * attention.head_dim;
-  return (all - kv_head * attention.kv_heads) / t + kv_head;
-}
-
-// Adds `times` layers like this one.
-void add_layer(StageParameters& sum, const Model& model, const Layout& layout, std::uint32_t layer,
-               double times) {
-  const ParameterCounts counts = layer_parameters(model, layer);
-  const double t = layout.tensor;
-  const double matrices =
-      attention_parameters(model, layout, static_cast<double>(counts.attention)) +
-      static_cast<double>(counts.dense_ffn + counts.shared_experts) / t;
-  const double experts =
-      static_cast<double>(counts.experts) / (1.0 * layout.expert * layout.expert_tensor);
-  const auto others = static_cast<double>(counts.norms + counts.router);
-  sum.matrices += times * matrices;
-  sum.experts += times * experts;
-  sum.others += times * others;
-  sum.largest_layer = std::max(sum.largest_layer, matrices + experts + others);
-}
-
-// The layers of a model chunk: [first, end).
-struct Layers {
-  std::uint32_t first = 0;
-  std::uint32_t end = 0;
-};
-
-// What follows from the layout for every question about one stage.
-class Stages {
- public:
-  Stages(const Model& model, const Layout& layout)
-      : shape_(pipeline_shape(layout)),
-        layers_(layers_of_chunks(layout, model)) {
-    ends_.resize(layers_.size());
-    std::partial_sum(layers_.begin(), layers_.end(), ends_.begin());
-  }
-
-  [[nodiscard]] const PipelineShape& shape() const { return shape_; }
-  [[nodiscard]] Layers layers(std::uint32_t stage, std::uint32_t chunk) const {
-    const std::uint32_t at = model_chunk(shape_, stage, chunk);
-    return {ends_[at] - layers_[at], ends_[at]};
-  }
-  [[nodiscard]] bool has_head(std::uint32_t stage) const {
-    return stage == stage_of(shape_, shape_.stages * shape_.chunks - 1);
-  }
-  [[nodiscard]] bool is_last(std::uint32_t stage, std::uint32_t chunk) const {
-    return model_chunk(shape_, stage, chunk) + 1 == shape_.stages * shape_.chunks;
-  }
-
- private:
-  PipelineShape shape_;
-  std::vector<std::uint32_t> layers_;
-  std::vector<std::uint32_t> ends_;
-};
-
-StageParameters stage_parameters(const Model& model, const Layout& layout, const Stages& stages,
-                                 std::uint32_t stage) {
-  StageParameters sum;
-  for (std::uint32_t chunk = 0; chunk < layout.virtual_stages; ++chunk) {
-    const Layers layers = stages.layers(stage, chunk);
-    for (std::uint32_t layer = layers.first; layer < layers.end; ++layer) {
-      add_layer(sum, model, layout, layer, 1);
-    }
-  }
-  const double h = model.hidden;
-  const double tokens = h * padded_vocabulary(layout, model) / layout.tensor;
-  const double norm = h * (model.norm_bias ? 2 : 1);
-  if (stage == 0) sum.embedding = tokens + h * model.positions;
-  if (stages.has_head(stage)) {
-    sum.others += norm;
-    if (!model.tied_embeddings) sum.head = tokens;
-    const bool reads_tokens = model.tied_embeddings || model.mtp_layers > 0;
-    if (reads_tokens && stage != 0) sum.embedding += tokens;
-    if (model.mtp_layers > 0) {
-      add_layer(sum, model, layout, model.layers - 1, model.mtp_layers);
-      sum.matrices += model.mtp_layers * 2 * h * h / layout.tensor;
-      sum.others += model.mtp_layers * 3 * norm;
-    }
-  }
-  return sum;
-}
-
-// Tokens of a micro-batch on one rank: all of those its context rank has,
-double own_tokens(const Layout& layout, std::uint32_t sequence) {
-  return 1.0 * layout.micro_batch * sequence / layout.context;
-}
-// and where tensor ranks share them out.
-double split_tokens(const Layout& layout, std::uint32_t sequence) {
-  return own_tokens(layout, sequence) / (layout.sequence_parallel ? layout.tensor : 1);
-}
-
-// Everything that a layer's backward reads.
-LayerActivations all_activations(const Model& model, const Layout& layout,
-                                 const TrainingOptions& options, std::uint32_t sequence,
-                                 std::uint32_t layer) {
-  const Attention& attention = model.attention;
-  const double t = layout.tensor;
-  const double whole = own_tokens(layout, sequence);
-  const double split = split_tokens(layout, sequence);
-  const double wide = wide_bytes(options);
-  // What matrix multiplications read is kept as they read it.
-  const double read = std::min(wide, bytes_per_element(options.compute));
-  const double h = model.hidden;
-  const double heads = attention.heads / t;
-
-  LayerActivations bytes;
-  bytes.norm_inputs = split * 2 * h * wide;
-  bytes.norm_outputs = split * 2 * h * read;
-  if (options.dropout) bytes.dropout_masks = split * 2 * h;
-
-  double values = heads * attention.head_dim;
-  if (attention.latent) {
-    const LatentAttention& latent = *attention.latent;
-    const double key_dim = latent.nope_dim + latent.rope_dim;
-    values = heads * latent.value_dim;
-    bytes.queries_keys_values = whole * (2 * heads * key_dim + values) * wide;
-    bytes.latents =
-        split * ((latent.query_rank + latent.kv_rank) * (wide + read) + latent.rope_dim * wide);
-  } else {
-    const double kv_heads = std::max(attention.kv_heads / t, 1.0);
-    // Norms of queries and keys keep what they read.
-    const double kept = heads + 2 * kv_heads + (attention.norms ? heads + kv_heads : 0);
-    bytes.queries_keys_values = whole * kept * attention.head_dim * wide;
-  }
-  bytes.attention_output = whole * values * read;
-  if (options.flash_attention) {
-    bytes.scores = whole * heads * 4;
-  } else {
-    // The softmax; with dropout also its mask, a byte, and its output.
-    bytes.scores = whole * heads * sequence * (wide + (options.dropout ? 1 + wide : 0));
-  }
-
-  const auto ffn = [&](double tokens, double width) {
-    return FfnActivations{.inner = tokens * (model.ffn_matrices - 1) * width * wide,
-                          .product = tokens * width * read};
-  };
-  if (!has_experts(model, layer)) {
-    bytes.dense_ffn = ffn(whole, model.ffn_hidden / t);
-    return bytes;
-  }
-  const Experts& experts = *model.experts;
-  bytes.shared_experts = ffn(whole, experts.shared_hidden / t);
-  // Ranks of an expert-tensor group gather each other's tokens, and each does a part of the width.
-  const double arrived = split * experts.chosen * options.expert_imbalance * layout.expert_tensor;
-  bytes.experts = ffn(arrived, 1.0 * experts.hidden / layout.expert_tensor);
-  bytes.dispatched = arrived * h * (read + wide);
-  return bytes;
-}
-
-void drop(LayerActivations& bytes, std::string_view module) {
-  if (module == "attention") {
-    bytes.scores = 0;
-  } else if (module == "norm") {
-    bytes.norm_outputs = 0;
-  } else if (module == "activation") {
-    bytes.dense_ffn.product = bytes.shared_experts.product = bytes.experts.product = 0;
-  } else if (module == "mlp") {
-    bytes.dense_ffn = {};
-  } else if (module == "shared_experts") {
-    bytes.shared_experts = {};
-  } else if (module == "moe") {
-    bytes.experts = {};
-    bytes.dispatched = 0;
-  } else if (module == "mla_up_proj") {
-    bytes.queries_keys_values = 0;
-  } else {
-    require(false, "layer_activations: modules that `problems` knows");
-  }
-}
-
-LayerActivations kept_of(LayerActivations bytes, const Layout& layout) {
-  switch (layout.recompute) {
-    case Recompute::None:
-      break;
-    case Recompute::Selective:
-      if (layout.recompute_modules.empty()) drop(bytes, "attention");
-      for (const std::string& module : layout.recompute_modules) drop(bytes, module);
-      break;
-    case Recompute::Full: {
-      // One of the two norms' inputs is the layer's.
-      const double input = bytes.norm_inputs / 2;
-      bytes = {};
-      bytes.norm_inputs = input;
-    }
-  }
-  return bytes;
-}
-
-// Bytes of all layers of a chunk, and of the layer that needs most while it is at work.
-struct ChunkActivations {
+// Bytes that every layer of one kind keeps, and what it needs more while it is at work.
+struct KindActivations {
   double kept = 0;
   double working = 0;
 };
 
-void add_layer(ChunkActivations& sum, const LayerActivations& all, const LayerActivations& kept,
-               double times) {
-  sum.kept += times * kept.total();
+KindActivations kind_activations(const Model& model, const Layout& layout,
+                                 const TrainingOptions& options, std::uint32_t sequence,
+                                 bool experts) {
+  const LayerActivations all = all_activations(model, layout, options, sequence, experts);
+  const double kept = kept_of(all, layout).total();
   // Gradients of its hidden states and of the widest tensors inside, as long as they live.
   const double gradients = all.norm_inputs + all.dense_ffn.inner + all.shared_experts.inner +
                            all.experts.inner + all.dispatched + all.scores;
-  sum.working = std::max(sum.working, all.total() - kept.total() + gradients);
+  return {kept, all.total() - kept + gradients};
 }
+
+// What is the same on every stage.
+struct Layers {
+  Layers(const Model& model, const Layout& layout, const TrainingOptions& options,
+         std::uint32_t sequence)
+      : parameters(model, layout),
+        dense(kind_activations(model, layout, options, sequence, false)) {
+    if (model.experts) experts = kind_activations(model, layout, options, sequence, true);
+    if (!options.lora) return;
+    const auto adapters = [&](bool with_experts) -> AdapterParameters {
+      const std::uint32_t layer = first_layer(model, with_experts);
+      if (layer == model.layers) return {};
+      return adapter_parameters(model, layout, *options.lora, layer);
+    };
+    dense_adapters = adapters(false);
+    expert_adapters = adapters(true);
+  }
+
+  ParameterSums parameters;
+  KindActivations dense;
+  KindActivations experts;
+  AdapterParameters dense_adapters;
+  AdapterParameters expert_adapters;
+};
 
 std::uint32_t communicators(const Model& model, const Layout& layout) {
   std::uint32_t count = 0;
@@ -265,16 +77,20 @@ Bytes whole_bytes(double bytes) {
 class StageSum {
  public:
   StageSum(const Model& model, const Layout& layout, const TrainingOptions& options,
-           std::uint32_t sequence, const MemoryOptions& memory, const Stages& stages,
-           std::uint32_t stage)
+           std::uint32_t sequence, const MemoryOptions& memory, const Layers& layers,
+           const Stages& stages, std::uint32_t stage, std::vector<double>& weights)
       : model_(model),
         layout_(layout),
         options_(options),
         sequence_(sequence),
         memory_(memory),
+        layers_(layers),
         stages_(stages),
         stage_(stage),
-        parameters_(stage_parameters(model, layout, stages, stage)) {}
+        weights_(weights),
+        parameters_(layers.parameters.of(stages, stage)) {
+    if (options.lora) find_adapters();
+  }
 
   StageMemory all() && {
     states();
@@ -294,45 +110,64 @@ class StageSum {
 
   void states() {
     const std::uint32_t shards = shard_ranks(layout_);
+    const std::uint32_t expert_shards = expert_shard_ranks(layout_);
     StateBytes sum;
-    const auto add = [&](double parameters, std::uint32_t ranks, bool matrix) {
+    const auto add = [&](double parameters, std::uint32_t ranks, bool matrix, bool trained) {
       const StateBytes each = state_bytes(options_, layout_.sharding, ranks, matrix);
       sum.parameters += parameters * each.parameters;
+      if (!trained) return;
       sum.gradients += parameters * each.gradients;
       sum.optimizer += parameters * each.optimizer;
     };
-    add(parameters_.matrices, shards, true);
-    add(parameters_.experts, expert_shard_ranks(layout_), true);
-    add(parameters_.others + parameters_.embedding + parameters_.head, shards, false);
+    const bool trained = !options_.lora;
+    add(parameters_.matrices, shards, true, trained);
+    add(parameters_.experts, expert_shards, true, trained);
+    add(parameters_.others + parameters_.embedding + parameters_.head, shards, false, trained);
+    if (options_.lora) {
+      add(adapters_.dense, shards, false, true);
+      add(adapters_.experts, expert_shards, false, true);
+    }
     set(MemoryPart::Parameters, sum.parameters);
     set(MemoryPart::Gradients, sum.gradients);
     set(MemoryPart::Optimizer, sum.optimizer);
   }
 
-  void activations() {
-    const std::uint32_t v = layout_.virtual_stages;
-    std::vector<double> weights(v);
-    double working = 0;
-    for (std::uint32_t chunk = 0; chunk < v; ++chunk) {
-      const Layers layers = stages_.layers(stage_, chunk);
-      ChunkActivations sum;
-      for (std::uint32_t layer = layers.first; layer < layers.end; ++layer) add(sum, layer, 1);
-      if (stages_.is_last(stage_, chunk) && model_.mtp_layers > 0) {
-        add(sum, model_.layers - 1, model_.mtp_layers);
-      }
-      weights[chunk] = sum.kept;
-      working = std::max(working, sum.working);
+  void find_adapters() {
+    for (std::uint32_t chunk = 0; chunk < layout_.virtual_stages; ++chunk) {
+      const LayerCount count = stages_.layers(stage_, chunk);
+      const auto add = [&](std::uint32_t times, const AdapterParameters& each) {
+        if (times == 0) return;
+        adapters_.dense += times * each.dense;
+        adapters_.experts += times * each.experts;
+        largest_adapters_ = std::max(largest_adapters_, each.dense + each.experts);
+      };
+      add(count.dense, layers_.dense_adapters);
+      add(count.experts, layers_.expert_adapters);
     }
-    const PipelineShape& shape = stages_.shape();
-    set(MemoryPart::Activations, peak_in_flight(shape, stage_, weights));
-    set(MemoryPart::Working, std::max(0.0, working - passing_logits_));
-    weights.assign(v, 1.0 / v);
-    result_.micro_batches_in_flight = peak_in_flight(shape, stage_, weights);
   }
 
-  void add(ChunkActivations& sum, std::uint32_t layer, double times) const {
-    const LayerActivations all = all_activations(model_, layout_, options_, sequence_, layer);
-    add_layer(sum, all, kept_of(all, layout_), times);
+  void activations() {
+    double working = 0;
+    const auto add = [&](double& kept, std::uint32_t times, const KindActivations& layer) {
+      if (times == 0) return;
+      kept += times * layer.kept;
+      working = std::max(working, layer.working);
+    };
+    for (std::uint32_t chunk = 0; chunk < layout_.virtual_stages; ++chunk) {
+      const LayerCount count = stages_.layers(stage_, chunk);
+      weights_[chunk] = 0;
+      add(weights_[chunk], count.dense, layers_.dense);
+      add(weights_[chunk], count.experts, layers_.experts);
+      if (stages_.is_last(stage_, chunk)) {
+        add(weights_[chunk], model_.mtp_layers,
+            has_experts(model_, model_.layers - 1) ? layers_.experts : layers_.dense);
+      }
+    }
+    const PipelineShape& shape = stages_.shape();
+    set(MemoryPart::Activations, peak_in_flight(shape, stage_, weights_));
+    set(MemoryPart::Working, std::max(0.0, working - passing_logits_));
+    weights_.assign(weights_.size(), 1.0 / layout_.virtual_stages);
+    result_.micro_batches_in_flight = peak_in_flight(shape, stage_, weights_);
   }
 
   void logits() {
@@ -370,7 +205,8 @@ class StageSum {
     const bool reduces_units =
         layout_.sharding == Sharding::Gradients || layout_.sharding == Sharding::Parameters;
     // What one unit's backward makes, until it is reduced.
-    if (reduces_units && shard_ranks(layout_) > 1) sum += parameters_.largest_layer * gradient;
+    if (reduces_units && shard_ranks(layout_) > 1)
+      sum += (options_.lora ? largest_adapters_ : parameters_.largest_layer) * gradient;
 
     const double state = model_.hidden * wide;
     if (layout_.pipeline > 1) {
@@ -388,10 +224,14 @@ class StageSum {
   const TrainingOptions& options_;
   std::uint32_t sequence_;
   const MemoryOptions& memory_;
+  const Layers& layers_;
   const Stages& stages_;
   std::uint32_t stage_;
+  std::vector<double>& weights_;  // One per chunk; scratch.
   StageParameters parameters_;
-  double passing_logits_ = 0;  // Of one micro-batch.
+  AdapterParameters adapters_;
+  double largest_adapters_ = 0;  // Of one layer.
+  double passing_logits_ = 0;    // Of one micro-batch.
   StageMemory result_;
 };
 
@@ -400,46 +240,6 @@ std::string gibibytes(Bytes bytes) {
 }
 
 }  // namespace
-
-StageParameters stage_parameters(const Model& model, const Layout& layout, std::uint32_t stage) {
-  return stage_parameters(model, layout, Stages(model, layout), stage);
-}
-
-StateBytes state_bytes(const TrainingOptions& options, Sharding sharding, std::uint32_t shards,
-                       bool matrix) {
-  require(shards > 0, "state_bytes: at least one rank");
-  const double wide = wide_bytes(options);
-  const double n = shards;
-  const bool parameters_sharded = sharding == Sharding::Parameters;
-  StateBytes bytes;
-  bytes.parameters = wide;
-  if (matrix && quantises(options)) {
-    if (options.quantised_parameters) {
-      bytes.parameters = quantised_bytes(options);
-    } else if (options.cached_quantised && !parameters_sharded) {
-      bytes.parameters += quantised_bytes(options);
-    }
-  }
-  bytes.gradients = options.fp32_gradients ? 4 : wide;
-  bytes.optimizer =
-      (options.fp32_master ? 4 : 0) + moments(options.optimizer) * (options.bf16_moments ? 2 : 4);
-  if (sharding != Sharding::None) bytes.optimizer /= n;
-  if (sharding == Sharding::Gradients || parameters_sharded) bytes.gradients /= n;
-  if (parameters_sharded) bytes.parameters /= n;
-  return bytes;
-}
-
-double LayerActivations::total() const {
-  return norm_inputs + norm_outputs + dropout_masks + latents + queries_keys_values + scores +
-         attention_output + dense_ffn.total() + shared_experts.total() + experts.total() +
-         dispatched;
-}
-
-LayerActivations layer_activations(const Model& model, const Layout& layout,
-                                   const TrainingOptions& options, std::uint32_t sequence,
-                                   std::uint32_t layer) {
-  return kept_of(all_activations(model, layout, options, sequence, layer), layout);
-}
 
 std::string_view to_string(MemoryPart part) {
   switch (part) {
@@ -474,11 +274,14 @@ MemoryPart StageMemory::largest() const {
 MemoryUse memory_use(const Model& model, const Layout& layout, const TrainingOptions& options,
                      std::uint32_t sequence, Bytes capacity, const MemoryOptions& memory) {
   const Stages stages(model, layout);
+  const Layers layers(model, layout, options, sequence);
+  std::vector<double> weights(layout.virtual_stages);
   MemoryUse use;
   use.capacity = capacity;
   use.stages.reserve(layout.pipeline);
   for (std::uint32_t stage = 0; stage < layout.pipeline; ++stage) {
-    use.stages.push_back(StageSum(model, layout, options, sequence, memory, stages, stage).all());
+    use.stages.push_back(
+        StageSum(model, layout, options, sequence, memory, layers, stages, stage, weights).all());
     if (use.stages[stage].total() > use.stages[use.fullest].total()) use.fullest = stage;
   }
   const StageMemory& most = use.stages[use.fullest];

@@ -333,6 +333,42 @@ class Runner {
   PipelineRun run_;
 };
 
+// What stage_steps would hold at most, forward by forward, without making the steps.
+double interleaved_peak(const PipelineShape& shape, std::uint32_t stage,
+                        std::span<const double> weights) {
+  // Full after two groups at most; a third, and what the last lacks, show every mixture of chunks.
+  PipelineShape enough = shape;
+  const std::uint64_t group = group_of(shape);
+  enough.micro_batches = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(shape.micro_batches, 3 * group + shape.micro_batches % group));
+  const std::uint64_t total = std::uint64_t{enough.micro_batches} * enough.chunks;
+  const std::uint64_t warm_up = interleaved_warm_up(enough, stage);
+  InterleavedCursor forward(enough, StepKind::Forward);
+  InterleavedCursor backward(enough, StepKind::Backward);
+  double now = 0;
+  for (std::uint64_t i = 0; i < warm_up; ++i) now += weights[forward.next().chunk];
+  double peak = now;
+  for (std::uint64_t i = warm_up; i < total; ++i) {
+    now += weights[forward.next().chunk];
+    peak = std::max(peak, now);
+    now -= weights[backward.next().chunk];
+  }
+  return peak;
+}
+
+// The V is fullest when the first micro-batch that came back up is about to leave, or when the
+// next one starts down: with enough micro-batches 2p - i - 1 and i + 1 chunks, or 2p - i and i.
+double zero_bubble_v_peak(const PipelineShape& shape, std::uint32_t stage,
+                          std::span<const double> weights) {
+  const std::uint32_t p = shape.stages;
+  const std::uint32_t m = shape.micro_batches;
+  const auto held = [&](std::uint32_t down, std::uint32_t up) {
+    return std::min(m, down) * weights[0] + up * weights[1];
+  };
+  return std::max(held(2 * p - stage - 1, std::min(m, stage + 1)),
+                  held(2 * p - stage, std::min(m, p) - std::min(m, p - stage)));
+}
+
 }  // namespace
 
 std::string_view to_string(StepKind kind) {
@@ -469,16 +505,11 @@ double peak_in_flight(const PipelineShape& shape, std::uint32_t stage,
         return static_cast<double>(std::min(total, interleaved_warm_up(shape, stage) + 1)) *
                weights[0];
       }
-      break;
+      return interleaved_peak(shape, stage, weights);
     case PipelineSchedule::ZeroBubbleV:
-      break;
+      return zero_bubble_v_peak(shape, stage, weights);
   }
-  // Full after two groups at most; a third, and what the last lacks, show every mixture of chunks.
-  PipelineShape short_shape = shape;
-  const std::uint64_t group = group_of(shape);
-  const std::uint64_t enough = 3 * group + m % group;
-  short_shape.micro_batches = static_cast<std::uint32_t>(std::min<std::uint64_t>(m, enough));
-  return peak_in_flight(stage_steps(short_shape, stage), weights);
+  return 0;
 }
 
 PipelineRun run_pipeline(const PipelineProgram& program, std::span<const ChunkTimes> times,

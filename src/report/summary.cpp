@@ -31,6 +31,10 @@ std::string percent(double share) {
   return fmt::format("{:.1f} %", 100 * share);
 }
 
+std::string gibibytes(Bytes bytes) {
+  return fmt::format("{:.1f} GiB", static_cast<double>(bytes.count()) / double{1 << 30});
+}
+
 struct Part {
   std::string name;
   double us;
@@ -94,6 +98,31 @@ std::string resource_table(const Result& result, std::size_t width) {
   return render(table, width);
 }
 
+// A line for each run of stages that need the same.
+std::string memory_table(const MemoryUse& memory, std::size_t width) {
+  TextTable table{{{"memory of stage", true},
+                   {"needs", false},
+                   {"share", false},
+                   {"most of it", true},
+                   {"micro-batches", false}},
+                  {}};
+  const double capacity = static_cast<double>(memory.capacity.count());
+  for (std::size_t first = 0; first < memory.stages.size();) {
+    const StageMemory& stage = memory.stages[first];
+    std::size_t last = first;
+    while (last + 1 < memory.stages.size() && memory.stages[last + 1].parts == stage.parts) ++last;
+    const Bytes most = stage[stage.largest()];
+    table.rows.push_back(
+        {first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last),
+         gibibytes(stage.total()), percent(static_cast<double>(stage.total().count()) / capacity),
+         fmt::format("{} {}", gibibytes(most), to_string(stage.largest())),
+         fmt::format("{:.3g}", stage.micro_batches_in_flight)});
+    first = last + 1;
+  }
+  return render(table, width) +
+         (memory.fits ? "fits\n" : fmt::format("does not fit: {}\n", memory.reason));
+}
+
 }  // namespace
 
 std::string summary(const Result& result, std::size_t width) {
@@ -104,6 +133,7 @@ std::string summary(const Result& result, std::size_t width) {
   out += breakdown_table(result, width);
   if (!result.collectives.empty()) out += '\n' + collective_table(result, width);
   out += '\n' + resource_table(result, width);
+  if (result.memory) out += '\n' + memory_table(*result.memory, width);
   if (!result.sensitivity.empty()) {
     TextTable table{{{"if this were 10 % faster", true}, {"the run would shorten by"}}, {}};
     for (const Sensitivity& s : result.sensitivity) {

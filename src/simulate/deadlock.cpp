@@ -28,7 +28,7 @@ class Report {
                                    to_string(now.time_since_epoch()),
                                    ranks_.instances() - state_.done, ranks_.instances());
     for (std::uint32_t call = 0; call < ranks_.calls(); ++call) describe_call(call);
-    for (const Message& message : messages_.all) describe_message(message);
+    for (const MatchedMessage& message : messages_.all) describe_message(message);
     for (std::size_t i = 0; i < std::min(lines_.size(), most_lines); ++i) {
       text += "  " + lines_[i] + '\n';
     }
@@ -100,7 +100,7 @@ class Report {
                                  here.size() == 1 ? "s" : "", fmt::join(missing, "; ")));
   }
 
-  void describe_message(const Message& message) {
+  void describe_message(const MatchedMessage& message) {
     const auto waits = [&](std::uint64_t instance) {
       return instance != no_instance && state_.ops[instance] == OpState::Waiting;
     };

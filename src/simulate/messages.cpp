@@ -60,10 +60,13 @@ Messages match_messages(const Workload& workload, const Ranks& ranks) {
     const auto sends = receives - first;
     const auto pairs = std::max(sends, last - receives);
     for (std::ptrdiff_t k = 0; k < pairs; ++k) {
-      Message message{first->from, first->to, {}, no_instance, no_instance};
+      MatchedMessage message;
+      message.from = first->from;
+      message.to = first->to;
       if (k < sends) {
         message.send = first[k].instance;
         message.bytes = first[k].op->bytes;
+        message.slowdown = first[k].op->slowdown;
       }
       if (k < last - receives) {
         message.receive = receives[k].instance;

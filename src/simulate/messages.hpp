@@ -13,16 +13,17 @@ namespace flyover {
 
 inline constexpr std::uint64_t no_instance = std::numeric_limits<std::uint64_t>::max();
 
-struct Message {
+struct MatchedMessage {
   std::uint32_t from = 0;
   std::uint32_t to = 0;
   Bytes bytes;
   std::uint64_t send = no_instance;
   std::uint64_t receive = no_instance;
+  double slowdown = 1;  // The sender's.
 };
 
 struct Messages {
-  std::vector<Message> all;  // Sorted by (from, to, tag, k).
+  std::vector<MatchedMessage> all;  // Sorted by (from, to, tag, k).
   // Message of an instance that sends or receives. Sorted by instance.
   std::vector<std::pair<std::uint64_t, std::uint32_t>> by_instance;
 

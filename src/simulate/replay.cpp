@@ -277,7 +277,7 @@ class Run {
   void arrive_at_message(std::uint32_t rank, std::uint64_t instance) {
     state_.ops[instance] = OpState::Waiting;
     const std::uint32_t id = messages_.of(instance);
-    const Message& message = messages_.all[id];
+    const MatchedMessage& message = messages_.all[id];
     MessageState& state = state_.messages[id];
     if (++state.arrived == 1) {
       ledger_.begin(rank, Ledger::Activity::PeerWait, 0, queue_.now());
@@ -298,8 +298,10 @@ class Run {
   // A group of one has no plan: its call ends as it starts.
   void begin_later(std::uint64_t who, const PreparedCall* plan) {
     const Duration startup = plan == nullptr ? Duration{} : plan->choice.plan.startup;
-    const Duration scaled =
-        latency_scale_ == 1 ? startup : from_seconds(to_seconds(startup) / latency_scale_);
+    const double slowdown = slowdown_of(who);
+    const Duration scaled = slowdown == latency_scale_
+                                ? startup
+                                : from_seconds(to_seconds(startup) * slowdown / latency_scale_);
     queue_.schedule(time_after(queue_.now(), scaled), Phase::Start, BytesFlow, who);
   }
 
@@ -314,7 +316,7 @@ class Run {
     StreamSpec spec{.loads = {}, .work = 0, .key = who, .payload = who};
     if (plan != nullptr) {
       spec.loads = plan->set->loads;
-      spec.work = static_cast<double>(bytes_of(who).count());
+      spec.work = static_cast<double>(bytes_of(who).count()) * slowdown_of(who);
       spec.rate_cap = plan->choice.plan.rate_cap;
     }
     fluid_.start(spec);
@@ -375,7 +377,7 @@ class Run {
     if (actor_of(who) == Actor::Call) {
       for_members(number_of(who), visit);
     } else {
-      const Message& message = messages_.all[number_of(who)];
+      const MatchedMessage& message = messages_.all[number_of(who)];
       visit(message.from, message.send);
       visit(message.to, message.receive);
     }
@@ -394,6 +396,10 @@ class Run {
   [[nodiscard]] Bytes bytes_of(std::uint64_t who) const {
     return actor_of(who) == Actor::Call ? call_operation(number_of(who)).bytes
                                         : messages_.all[number_of(who)].bytes;
+  }
+  [[nodiscard]] double slowdown_of(std::uint64_t who) const {
+    return actor_of(who) == Actor::Call ? call_operation(number_of(who)).slowdown
+                                        : messages_.all[number_of(who)].slowdown;
   }
   [[nodiscard]] std::uint32_t stream_of(std::uint32_t rank, std::uint64_t instance) const {
     return program(rank).stream[instance - ranks_.first(rank)];

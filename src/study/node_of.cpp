@@ -66,12 +66,18 @@ struct Card {
   std::uint32_t bridge_lanes;
   double lane_GBps;  // NOLINT(readability-identifier-naming)
   std::uint32_t sms;
+  std::string_view preset = "";  // Of the GPU, where there is one.
 };
 constexpr std::array cards = {
-    Card{"l40", "ada", 4, 0, 0, 142},           Card{"l4", "ada", 4, 0, 0, 58},
-    Card{"a6000", "ampere", 4, 4, 14.0625, 84}, Card{"a40", "ampere", 4, 4, 14.0625, 84},
-    Card{"a30", "ampere", 4, 4, 25, 56},        Card{"a10", "ampere", 4, 0, 0, 72},
-    Card{"4090", "ada", 4, 0, 0, 128},          Card{"3090", "ampere", 4, 4, 14.0625, 82},
+    Card{"l40s", "ada", 4, 0, 0, 142, "L40S"},
+    Card{"l40", "ada", 4, 0, 0, 142},
+    Card{"l4", "ada", 4, 0, 0, 58},
+    Card{"a6000", "ampere", 4, 4, 14.0625, 84},
+    Card{"a40", "ampere", 4, 4, 14.0625, 84},
+    Card{"a30", "ampere", 4, 4, 25, 56},
+    Card{"a10", "ampere", 4, 0, 0, 72},
+    Card{"4090", "ada", 4, 0, 0, 128},
+    Card{"3090", "ampere", 4, 4, 14.0625, 82},
     Card{"t4", "turing", 3, 0, 0, 40},
 };
 
@@ -209,6 +215,9 @@ NodeSpec board(const Measurement& measurement, const HardwareCatalogue& catalogu
   if (family.word == "a100" && mentions(gpu, {"40"})) {
     spec.gpu = entry(catalogue.gpus, "A100-SXM-40GB");
   }
+  if (family.word == "h100" && mentions(gpu, {"hbm2e"})) {
+    spec.gpu = entry(catalogue.gpus, "H100-SXM-HBM2e-500W");
+  }
   return spec;
 }
 
@@ -226,6 +235,7 @@ std::optional<NodeSpec> card(const Measurement& measurement, const HardwareCatal
   model.name = measurement.system.gpu;
   model.architecture = found->architecture;
   model.sms = found->sms;
+  if (!found->preset.empty()) model = entry(catalogue.gpus, found->preset);
   model.scale_up = "nvlink3";
   const bool bridges = found->bridge_lanes > 0 && bridged(measurement, fabric);
   NodeSpec spec =

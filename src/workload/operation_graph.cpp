@@ -118,6 +118,9 @@ class ProgramCheck {
 
   void check(const Operation& op) {
     if (op.bytes < Bytes{0}) fail(op, "has a negative size");
+    if (!(op.slowdown > 0) || !std::isfinite(op.slowdown)) {
+      fail(op, fmt::format("has a slow-down of {}, which is not above 0", op.slowdown));
+    }
     switch (op.kind) {
       case OpKind::Compute:
         return check_compute(op);

@@ -178,10 +178,11 @@ class Workloads(CliTest):
         self.refuses(ops % (delay % ("a", '"b"'), delay % ("b", '"a"')),
                      "w.json:1:51: /programs/0/ops: operations wait for each other: a -> b -> a")
 
-    def test_the_training_form_is_refused_clearly(self):
-        self.refuses('{"training": {"model": "llama3-70b"}}',
-                     "w.json:1:14: /training: training layouts come with `flyover plan` and are not in this "
-                     'version; write the operations out under "programs"')
+    def test_impossible_training_layouts(self):
+        self.refuses('{"training": {"model": "llama3-70b"}}', 'w.json:1:14: /training: "seq" is missing')
+        self.refuses('{"training": {"model": "llama3-70b", "seq": 8192, "global_batch": 8, "layout": {"tp": 8, "pp": 2}}}',
+                     "w.json:1:80: /training/layout: llama3-70b cannot be laid out so: tensor 8 x context 1 x pipeline 2 x "
+                     "data 1 are 16 ranks, but there are 8 GPUs")
 
     def test_a_missing_member_is_a_report_and_status_1(self):
         self.refuses('{"ranks": 8, "groups": {"g": [[0,1]]}, "programs": [{"ranks": "0", "ops": '

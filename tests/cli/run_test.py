@@ -72,6 +72,36 @@ class Run(CliTest):
             self.assertEqual(result["collectives"][0]["count"], 2)
             self.assertEqual(result["inputs"][2]["overrides"], ["collectives.0.repeat=2"])
 
+    def test_a_training_layout_is_expanded(self):
+        workload = SOURCE / "workloads/llama3-8b-fsdp.json"
+        result = self.result("run", "-t", "dgx-h100:2", "-w", workload)
+        self.assertEqual(result["ranks"], 16)
+        self.assertTrue(result["memory"]["fits"])
+        self.assertEqual(len(result["memory"]["stages"]), 1)
+        stage = result["memory"]["stages"][0]
+        self.assertEqual(sum(stage["parts_bytes"].values()), stage["bytes"])
+        parts = result["breakdown"]
+        total = sum(v for k, v in parts.items() if k != "exposed_us") + sum(parts["exposed_us"].values())
+        self.assertAlmostEqual(total / result["time_us"], 1, places=9)
+        self.assertIn("not stated, so the defaults of torchtitan: recompute of norm, activation, second_matrices, "
+                      "gradients in 32 bits, no CUDA graphs", result["warnings"])
+        text = self.succeeds("run", "-t", "dgx-h100:2", "-w", workload)
+        self.assertRegex(text, r"\nmemory of stage +needs +share +most of it +micro-batches\n0 +[0-9.]+ GiB +[0-9.]+ %")
+        self.assertIn("\nfits\n", text)
+
+    def test_settings_change_a_training_layout(self):
+        workload = SOURCE / "workloads/llama3-8b-fsdp.json"
+        for prefix in ("workload.", ""):
+            result = self.result("run", "-t", "dgx-h100:2", "-w", workload,
+                                 "--set", prefix + "training.layout.tp=4", "--set", prefix + "training.layout.shard_group=4")
+            self.assertEqual(result["inputs"][2]["overrides"], ["training.layout.tp=4", "training.layout.shard_group=4"])
+            self.assertIn("tp", result["breakdown"]["exposed_us"])
+
+    def test_a_layout_that_does_not_fit_says_why(self):
+        text = self.succeeds("run", "-t", "dgx-h100:1", "-w", SOURCE / "workloads/llama3-8b-fsdp.json",
+                             "--set", 'training.layout={"zero": 0}', "--set", "training.global_batch=8")
+        self.assertRegex(text, r"\ndoes not fit: stage 0 of 1 needs [0-9.]+ GiB of the [0-9.]+ GiB there are; the most go to ")
+
     def test_sensitivity_names_what_would_help(self):
         result = self.result("run", "-t", "dgx-h100", "-w", SOURCE / "workloads/all-reduce-1g.json",
                              "--sensitivity")

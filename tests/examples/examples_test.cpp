@@ -11,6 +11,8 @@
 
 #include "flyover/io/result_writer.hpp"
 #include "flyover/io/topology_reader.hpp"
+#include "flyover/io/training_reader.hpp"
+#include "flyover/io/training_step.hpp"
 #include "flyover/topology/analysis.hpp"
 #include "support/cluster.hpp"
 #include "support/schema.hpp"
@@ -43,11 +45,26 @@ const std::map<std::string, std::vector<std::string>> clusters_of = {
       "h100-8node-oversubscribed"}},
     {"collective-mix", {"dgx-h100-2node", "mi300x-2node", "pcie-workstation"}},
     {"deepseek-v3-ep64-moe", {"h800-8node-multi-plane"}},
+    {"llama3-70b", {"dgx-h100:8"}},
     {"llama3-70b-tp8-layer", {"dgx-h100", "dgx-b200", "hgx-h800"}},
     {"llama3-8b-dp64-backward", {"dgx-h100:8", "h100-8node-oversubscribed"}},
+    {"llama3-8b-fsdp", {"dgx-h100:2"}},
+    {"mixtral-8x7b", {"dgx-h100:8"}},
     {"pipeline-1f1b-4x8", {"dgx-h100:4"}},
     {"tp8-dp2-overlap", {"dgx-h100-2node"}},
 };
+
+// Training layouts are expanded.
+Workload load(const fs::path& file, const test::Cluster& cluster) {
+  const io::Document document = io::Document::load(file);
+  const auto gpus = static_cast<std::uint32_t>(cluster.topology.gpus.size());
+  if (!io::is_training(document)) return io::read_workload(document, gpus);
+  io::TrainingStep step =
+      io::training_step(io::read_training(document, gpus), cluster.topology, cluster.cost);
+  CHECK(step.memory.reason == "");
+  CHECK(step.memory.fits);
+  return std::move(step.workload);
+}
 
 }  // namespace
 
@@ -73,8 +90,7 @@ TEST_CASE("every shipped workload fits its schema and runs on its clusters", "[e
       Topology topology = io::load_topology(topology_argument(cluster));
       const std::string communication = default_library(topology);
       const test::Cluster c(std::move(topology), test::library(communication));
-      const Workload workload = io::read_workload(
-          io::Document::load(file), static_cast<std::uint32_t>(c.topology.gpus.size()));
+      const Workload workload = load(file, c);
       const Result result = replay(c.topology, c.cost, workload).result;
 
       CHECK(result.time.count() > 0);

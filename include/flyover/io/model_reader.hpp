@@ -30,7 +30,11 @@ struct ShippedModel {
 // whatever is missing, impossible or not a known type.
 [[nodiscard]] Model read_model(const Document& document);
 
-// The two in one.
+// A model that stands inside another file, in the first of these formats; "model" unless it has a
+// name.
+[[nodiscard]] Model read_model(const Field& field);
+
+// model_document and read_model in one.
 [[nodiscard]] Model load_model(std::string_view name_or_path);
 
 }  // namespace flyover::io

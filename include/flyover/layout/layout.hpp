@@ -56,9 +56,11 @@ inline constexpr std::array all_pipeline_schedules = {
 // log-sum-exp of a fused kernel); "norm": the outputs of norms; "activation": the product that
 // enters the last matrix of the FFN or of an expert; "mlp", "shared_experts", "moe": everything
 // inside a dense FFN, the shared experts, the routed experts with their dispatch; "mla_up_proj":
-// queries, keys and values of latent attention.
-inline constexpr std::array<std::string_view, 7> recompute_module_names = {
-    "attention", "norm", "activation", "mlp", "shared_experts", "moe", "mla_up_proj"};
+// queries, keys and values of latent attention; "second_matrices": of a layer's products with
+// weights every second one (torchtitan's choice per operation).
+inline constexpr std::array<std::string_view, 8> recompute_module_names = {
+    "attention",      "norm", "activation",  "mlp",
+    "shared_experts", "moe",  "mla_up_proj", "second_matrices"};
 
 struct Layout {
   std::uint32_t tensor = 1;    // t

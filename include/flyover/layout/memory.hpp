@@ -31,6 +31,14 @@ struct StageParameters {
 [[nodiscard]] StageParameters stage_parameters(const Model& model, const Layout& layout,
                                                std::uint32_t stage);
 
+// Parameters of LoRA's adapters of one layer on one rank; MTP blocks have none.
+struct AdapterParameters {
+  double dense = 0;
+  double experts = 0;
+};
+[[nodiscard]] AdapterParameters adapter_parameters(const Model& model, const Layout& layout,
+                                                   const Lora& lora, std::uint32_t layer);
+
 // Bytes per parameter, stored by one of `shards` ranks that share the states as `sharding` says.
 // `matrix`: one that may be quantised.
 struct StateBytes {
@@ -60,9 +68,11 @@ struct LayerActivations {
   FfnActivations shared_experts;
   FfnActivations experts;
   double dispatched = 0;  // Tokens at their experts, before and after them.
+  double adapters = 0;    // Between the two halves of LoRA's.
   [[nodiscard]] double total() const;
 };
-// What the layout's recomputation leaves of them; with Full the layer's input only.
+// What the layout's recomputation leaves of them; with Full the layer's input only. Frozen matrices
+// do not need their inputs (TrainingOptions::lora).
 [[nodiscard]] LayerActivations layer_activations(const Model& model, const Layout& layout,
                                                  const TrainingOptions& options,
                                                  std::uint32_t sequence, std::uint32_t layer);
@@ -109,7 +119,8 @@ struct MemoryUse {
   std::string reason;  // Why it does not fit; empty when it does.
 };
 
-// O(layers + stages x the steps until the pipeline is full).
+// O(stages x virtual stages), and the steps until the pipeline is full for stages of interleaved
+// schedules whose chunks differ: microseconds.
 [[nodiscard]] MemoryUse memory_use(const Model& model, const Layout& layout,
                                    const TrainingOptions& options, std::uint32_t sequence,
                                    Bytes capacity, const MemoryOptions& memory = {});

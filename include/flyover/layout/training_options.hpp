@@ -1,10 +1,12 @@
 #pragma once
 
-// How a model is trained, as far as memory and messages depend on it: number formats, optimizer and
-// what kernels keep. The layout says where things lie, this what they are.
+// How a model is trained, as far as time, memory and messages depend on it: number formats,
+// optimizer, what kernels keep, what overlaps. The layout says where things lie, this what they are.
 
 #include <cstdint>
+#include <optional>
 
+#include "flyover/base/units.hpp"
 #include "flyover/layout/kernel_model.hpp"
 
 namespace flyover {
@@ -17,6 +19,41 @@ enum class Optimizer : std::uint8_t {
 [[nodiscard]] constexpr std::uint32_t moments(Optimizer optimizer) {
   return optimizer == Optimizer::Adam ? 2 : optimizer == Optimizer::Momentum ? 1 : 0;
 }
+
+// Low-rank adapters (Hu et al. 2021): the model's own parameters are frozen, so they have neither
+// gradients nor optimizer states, and weight gradients are those of adapters alone. An adapted
+// matrix [n x k] gets rank x (n + k) parameters.
+struct Lora {
+  std::uint32_t rank = 16;
+  bool attention = true;  // Projections of attention are adapted,
+  bool ffn = false;       // and those of dense FFNs and experts.
+};
+
+// How a matrix multiplication of a tensor group overlaps with its message.
+enum class TensorOverlap : std::uint8_t {
+  None,  // Only what autograd overlaps: the input's gathering with the input gradient, its
+         // gradient's reduction with the weight gradient.
+  Pipelined  // Also forward, cut into as many parts as there are ranks (userbuffers, async-TP).
+};
+
+enum class ExpertDispatch : std::uint8_t {
+  AllToAll,   // One copy per token and expert.
+  Fused,      // One copy per token and node, and per GPU within it (DeepEP, HybridEP).
+  AllGather   // Every token to every expert rank.
+};
+
+// What runs beside what. Where a thing cannot overlap, its switch does nothing.
+struct Overlap {
+  TensorOverlap tensor = TensorOverlap::None;
+  bool gradients = true;   // Reduced while the last micro-batch's backward goes on.
+  bool parameters = true;  // Gathered while the first forward goes on; ZeRO-3: the next unit's.
+  bool pipeline = true;    // Sends and receives beside other micro-batches.
+  bool context = true;     // A ring's next block while attention works on this one.
+  bool experts = false;    // Dispatch and combine beside another micro-batch's work.
+  ExpertDispatch dispatch = ExpertDispatch::AllToAll;
+  // Gradients are reduced in buckets of so many bytes or more, whole layers.
+  Bytes bucket{std::int64_t{160} << 20};
+};
 
 struct TrainingOptions {
   // What matrix multiplications read. Everything else is 16 bits wide, or 32 with Tf32.
@@ -41,6 +78,9 @@ struct TrainingOptions {
   bool fused_loss = true;
   // Tokens of the expert rank with most, over the mean; 1: balanced, or capped at the mean.
   double expert_imbalance = 1;
+  std::optional<Lora> lora;  // Empty: everything is trained.
+  // Kernels are launched by CUDA graphs: the host costs nothing per layer.
+  bool cuda_graphs = false;
 };
 
 }  // namespace flyover

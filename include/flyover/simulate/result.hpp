@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "flyover/base/units.hpp"
 #include "flyover/collective/collective.hpp"
 #include "flyover/cost/library.hpp"
+#include "flyover/layout/memory.hpp"
 
 namespace flyover {
 
@@ -106,6 +108,7 @@ struct Result {
   std::vector<ResourceClassStats> links;  // And SMs and HBM; in a fixed order of classes.
   std::string bottleneck;
   std::vector<Sensitivity> sensitivity;  // Largest gain first; empty when not asked for.
+  std::optional<MemoryUse> memory;  // Of training steps.
   std::vector<std::string> warnings;
 };
 

@@ -32,6 +32,8 @@ struct Operation {
   Duration duration{};           // Delay, and Compute with a recorded duration.
   std::uint32_t group = 0;       // Collective: index into groups (a family).
   std::uint32_t root = 0;        // Position in the group.
+  // Collective, Send: takes so many times what the cost model says, start-up and bytes alike.
+  double slowdown = 1;
   // Send, Recv: the peer, as an absolute rank or as an offset from the own rank, modulo the number
   // of ranks: see peer_of.
   std::int64_t peer = 0;

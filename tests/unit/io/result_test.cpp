@@ -6,6 +6,7 @@
 #include "flyover/io/result_writer.hpp"
 
 using namespace flyover;
+using namespace flyover::literals;
 using namespace std::chrono_literals;
 
 TEST_CASE("a result survives its file", "[io]") {
@@ -25,6 +26,13 @@ TEST_CASE("a result survives its file", "[io]") {
   calls.high = 375us;
   result.collectives = {calls};
   result.warnings = {"an assumption"};
+  MemoryUse& memory = result.memory.emplace();
+  memory.capacity = 80_GiB;
+  memory.reason = "stage 1 needs more";
+  memory.stages.resize(2);
+  memory.stages[1].parts[static_cast<std::size_t>(MemoryPart::Working)] = 90_GiB;
+  memory.stages[1].micro_batches_in_flight = 1.5;
+  memory.fullest = 1;
 
   const std::string text = io::result_json(result);
   const Result read = io::read_result(io::Document::parse("r.json", text));
@@ -34,6 +42,9 @@ TEST_CASE("a result survives its file", "[io]") {
   CHECK(read.range.at(0).correlation == 0.15);
   CHECK(read.collectives.at(0).low == 270us);
   CHECK(read.validity == result.validity);
+  REQUIRE(read.memory);
+  CHECK(read.memory->stages.at(1)[MemoryPart::Working] == 90_GiB);
+  CHECK(read.memory->fullest == 1);
   CHECK(io::result_csv(read).find("time_us,low_us,high_us,longest_us") != std::string::npos);
   CHECK(io::result_csv(read).find(",300,270,375,") != std::string::npos);
 }

@@ -247,8 +247,8 @@ TEST_CASE("a workload is one of three forms", "[workload]") {
         "one "
         "of them");
   CHECK(problem_of(R"({"training": {"model": "llama3-70b"}})") ==
-        "dir/w.json:1:14: /training: training layouts come with `flyover plan` and are not in this "
-        "version; write the operations out under \"programs\"");
+        "dir/w.json:1:14: /training: a training layout is not a list of operations: it is expanded "
+        "for a cluster");
 }
 
 TEST_CASE("an empty workload file is refused", "[workload]") {
@@ -373,8 +373,8 @@ TEST_CASE("wrong programs say what is wrong", "[workload]") {
         "dir/w.json:1:27: /programs/0: the workload has more than 2000000 operations with its "
         "repeats");
   CHECK(problem_of(R"({"ranks": 8, "program": [], "training": {}})") ==
-        "dir/w.json:1:41: /training: training layouts come with `flyover plan` and are not in this "
-        "version; write the operations out under \"programs\"");
+        "dir/w.json:1:41: /training: a training layout is not a list of operations: it is expanded "
+        "for a cluster");
   CHECK(problem_of(R"({"ranks": 8, "group": {}, "programs": []})") ==
         "dir/w.json:1:14: /group: is not a known option, did you mean \"groups\"?");
 }

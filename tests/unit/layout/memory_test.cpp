@@ -591,3 +591,85 @@ TEST_CASE("published peaks of memory are near what is predicted", "[memory]") {
   // Runs of one layout differ by half here: 44 to 67 GB.
   CHECK(std::abs(median(errors.at("bigscience-prequel"))) < 0.2);
 }
+
+TEST_CASE("adapters have rank x (n + k) parameters, cut where their matrix is", "[memory]") {
+  const Model model = llama_8b();
+  Layout layout;
+  const Lora lora{.rank = 16, .attention = true, .ffn = true};
+  const double h = 4096;
+  const double qkv = (32 + 2 * 8) * 128;
+  const double f = 14336;
+  CHECK(adapter_parameters(model, layout, lora, 0).dense ==
+        16 * ((h + qkv) + (h + h) + (h + 2 * f) + (f + h)));
+  layout.tensor = 4;
+  CHECK(adapter_parameters(model, layout, lora, 0).dense ==
+        16 * ((h + qkv / 4) + (h / 4 + h) + (h + 2 * f / 4) + (f / 4 + h)));
+  CHECK(adapter_parameters(model, layout, {.rank = 16, .attention = true, .ffn = false}, 0).dense ==
+        16 * ((h + qkv / 4) + (h / 4 + h)));
+
+  SECTION("of experts on the ranks that have them") {
+    const Model experts = latent_experts();
+    layout.tensor = 1;
+    layout.expert = 8;
+    layout.data = 8;
+    const AdapterParameters own = adapter_parameters(experts, layout, lora, 4);
+    CHECK(own.experts == 256 / 8 * 16.0 * ((7168 + 2 * 2048) + (2048 + 7168)));
+    CHECK(adapter_parameters(experts, layout, lora, 0).experts == 0);
+  }
+}
+
+TEST_CASE("frozen parameters have neither gradients nor optimizer states", "[memory]") {
+  const Model model = llama_8b();
+  const Layout layout;
+  TrainingOptions options;
+  const StageMemory full = memory_use(model, layout, options, 4096, 80_GiB).stages[0];
+  options.lora = Lora{.rank = 16, .attention = true, .ffn = true};
+  const StageMemory tuned = memory_use(model, layout, options, 4096, 80_GiB).stages[0];
+  const double adapters = 32 * adapter_parameters(model, layout, *options.lora, 0).dense;
+  const double parameters = stage_parameters(model, layout, 0).total();
+  CHECK(tuned[Parameters] == Bytes{std::llround(2 * (parameters + adapters))});
+  CHECK(tuned[Gradients] == Bytes{std::llround(4 * adapters)});
+  CHECK(tuned[MemoryPart::Optimizer] == Bytes{std::llround(12 * adapters)});
+  CHECK(full[Gradients] == Bytes{std::llround(4 * parameters)});
+}
+
+TEST_CASE("frozen matrices do not keep their inputs, adapters theirs", "[memory]") {
+  const Model model = llama_8b();
+  const Layout layout;
+  TrainingOptions options;
+  const LayerActivations full = layer_activations(model, layout, options, 1024, 0);
+  options.lora = Lora{.rank = 8, .attention = true, .ffn = false};
+  LayerActivations kept = layer_activations(model, layout, options, 1024, 0);
+  CHECK(kept.norm_inputs == full.norm_inputs);
+  CHECK(kept.norm_outputs == full.norm_outputs / 2);
+  CHECK(kept.attention_output == full.attention_output);
+  CHECK(kept.dense_ffn.inner == full.dense_ffn.inner);
+  CHECK(kept.dense_ffn.product == 0);
+  CHECK(kept.adapters == 1024.0 * 2 * 8 * 2);
+
+  options.lora = Lora{.rank = 8, .attention = false, .ffn = true};
+  kept = layer_activations(model, layout, options, 1024, 0);
+  CHECK(kept.norm_outputs == full.norm_outputs / 2);
+  CHECK(kept.attention_output == full.attention_output);  // Fused attention reads it.
+  CHECK(kept.dense_ffn.product == full.dense_ffn.product);
+  options.flash_attention = false;
+  CHECK(layer_activations(model, layout, options, 1024, 0).attention_output == 0);
+
+  SECTION("with experts and latents") {
+    options.flash_attention = true;
+    const Model experts = latent_experts();
+    TrainingOptions all;
+    const LayerActivations trained = layer_activations(experts, layout, all, 1024, 4);
+    options.lora = Lora{.rank = 8, .attention = false, .ffn = false};
+    kept = layer_activations(experts, layout, options, 1024, 4);
+    CHECK(kept.dispatched == trained.dispatched / 2);
+    CHECK(kept.experts.product == 0);
+    CHECK(kept.latents == trained.latents - 1024.0 * (1536 + 512) * 2);
+    CHECK(kept.adapters == 0);
+  }
+  SECTION("and full recomputation keeps the layer's input as ever") {
+    Layout again = layout;
+    again.recompute = Recompute::Full;
+    CHECK(layer_activations(model, again, options, 1024, 0).total() == 1024.0 * 4096 * 2);
+  }
+}

@@ -1,10 +1,14 @@
 flyover_test(layout
+  ${CMAKE_CURRENT_LIST_DIR}/group_kind_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/layout_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/memory_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/schedule_test.cpp)
 # Shipped models are files, which io reads.
 if("io" IN_LIST FLYOVER_MODULES)
   flyover_test(model ${CMAKE_CURRENT_LIST_DIR}/model_test.cpp)
+  flyover_test(expand ${CMAKE_CURRENT_LIST_DIR}/expand_test.cpp ${CMAKE_CURRENT_LIST_DIR}/volume_test.cpp)
+  flyover_test(stack
+    ${CMAKE_CURRENT_LIST_DIR}/stack_reader_test.cpp ${CMAKE_CURRENT_LIST_DIR}/training_reader_test.cpp)
 endif()
 flyover_test(kernel ${CMAKE_CURRENT_LIST_DIR}/kernel_time_test.cpp)
 if("io" IN_LIST FLYOVER_MODULES)

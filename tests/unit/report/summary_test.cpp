@@ -69,6 +69,29 @@ idle        100.000 us   5.0 %
   CHECK(text.find("assumed:\n  an assumption\n") != std::string::npos);
 }
 
+TEST_CASE("stages that need the same memory share a line", "[report]") {
+  Result result = sample();
+  MemoryUse& memory = result.memory.emplace();
+  memory.capacity = 80_GiB;
+  memory.fits = true;
+  memory.stages.resize(4);
+  for (StageMemory& stage : memory.stages) {
+    stage.parts[static_cast<std::size_t>(MemoryPart::Parameters)] = 8_GiB;
+    stage.parts[static_cast<std::size_t>(MemoryPart::Activations)] = 32_GiB;
+    stage.micro_batches_in_flight = 4;
+  }
+  memory.stages[3].parts[static_cast<std::size_t>(MemoryPart::Logits)] = 48_GiB;
+  CHECK_THAT(summary(result, 0), Catch::Contains(R"(
+memory of stage     needs    share  most of it            micro-batches
+0-2              40.0 GiB   50.0 %  32.0 GiB activations              4
+3                88.0 GiB  110.0 %  48.0 GiB logits                   4
+fits
+)"));
+  memory.fits = false;
+  memory.reason = "stage 3 of 4 needs more";
+  CHECK_THAT(summary(result, 0), Catch::Contains("\ndoes not fit: stage 3 of 4 needs more\n"));
+}
+
 TEST_CASE("runs are compared with the first", "[report]") {
   Result slower = sample();
   slower.time = 3ms;

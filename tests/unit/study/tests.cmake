@@ -1,11 +1,14 @@
 if("io" IN_LIST FLYOVER_MODULES)
   flyover_test(study
     ${CMAKE_CURRENT_LIST_DIR}/calibrate_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/layout_space_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/measured_cluster_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/measurement_reader_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/plan_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/residual_ranges_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/run_range_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/stated_algorithms_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/statistics_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/training_results_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/validate_test.cpp)
 endif()

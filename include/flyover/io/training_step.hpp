@@ -1,0 +1,28 @@
+#pragma once
+
+// From a training workload to what a replay runs.
+
+#include <string>
+#include <vector>
+
+#include "flyover/cost/cost_model.hpp"
+#include "flyover/io/training_reader.hpp"
+#include "flyover/layout/memory.hpp"
+#include "flyover/topology/topology.hpp"
+#include "flyover/workload/operation_graph.hpp"
+
+namespace flyover::io {
+
+struct TrainingStep {
+  Workload workload;
+  MemoryUse memory;
+  std::vector<std::string> warnings;  // The workload's assumptions, and what the replay leaves out.
+};
+
+// The operations of one step, with the kernels that the job's stack names. Requires a workload read
+// for as many GPUs as the topology has. Throws InputError when these are of several kinds, when no
+// kernels are known for them, or when there are more operations than a replay can hold.
+[[nodiscard]] TrainingStep training_step(const TrainingWorkload& training, const Topology& topology,
+                                         const CostModel& cost);
+
+}  // namespace flyover::io

@@ -1,0 +1,68 @@
+#include "flyover/io/training_step.hpp"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "flyover/base/error.hpp"
+#include "flyover/io/kernel_reader.hpp"
+#include "flyover/layout/expand.hpp"
+#include "flyover/layout/message_times.hpp"
+
+namespace flyover::io {
+
+namespace {
+
+// Of all ranks: each becomes an event or more, and takes about a hundred bytes until then.
+constexpr std::uint64_t max_operations = 50'000'000;
+
+const GpuModel& only_gpu(const Topology& topology) {
+  const GpuModel& first = topology.gpu_model(0);
+  for (std::uint32_t rank = 1; rank < topology.gpus.size(); ++rank) {
+    const GpuModel& other = topology.gpu_model(rank);
+    if (!(other == first)) {
+      throw InputError(
+          fmt::format("a training layout needs GPUs of one kind: rank 0 has {}, rank {} has {}",
+                      first.name, rank, other.name));
+    }
+  }
+  return first;
+}
+
+}  // namespace
+
+TrainingStep training_step(const TrainingWorkload& training, const Topology& topology,
+                           const CostModel& cost) {
+  const Layout& layout = training.layout;
+  require(ranks(layout) == topology.gpus.size(), "training_step: a rank for each GPU");
+  const GpuModel& gpu = only_gpu(topology);
+  TrainingJob job = training.job;
+  // Hopper's FP8 matrix units read one operand order only (Transformer Engine's documentation).
+  if (bytes_per_element(job.options.compute) < 2 && gpu.architecture == "hopper") {
+    job.options.transposed_quantised = true;
+  }
+  const StepParts parts(job, read_kernels(kernel_document(job.stack.kernels)), gpu,
+                        topology.nodes[NodeId{0}].gpus);
+  const MessageTimes times(topology, cost);
+  const std::uint64_t operations = expanded_operations(parts, layout, times);
+  if (operations > max_operations) {
+    throw InputError(fmt::format(
+        "{}: one step has {} operations on {} ranks, more than the {} that are replayed; fewer "
+        "micro-batches (\"global_batch\") have fewer",
+        training.name, operations, ranks(layout), max_operations));
+  }
+  TrainingStep step;
+  step.workload = expand(parts, layout, times);
+  step.workload.name = training.name;
+  step.memory = memory_use(job.model, layout, job.options, job.sequence, gpu.memory);
+  step.warnings = training.assumptions;
+  const double late = job.stack.straggling * std::log2(ranks(layout));
+  if (late > 0) {
+    step.warnings.push_back(
+        fmt::format("ranks are equally fast; among {} the slowest takes about {:.1f} % longer ({})",
+                    ranks(layout), 100 * late, job.stack.name));
+  }
+  return step;
+}
+
+}  // namespace flyover::io

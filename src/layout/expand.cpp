@@ -1,0 +1,427 @@
+#include "flyover/layout/expand.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "flyover/base/error.hpp"
+#include "flyover/layout/group_kind.hpp"
+#include "flyover/layout/schedule.hpp"
+#include "layout/expand_passes.hpp"
+#include "layout/expand_units.hpp"
+#include "layout/place.hpp"
+#include "layout/program_writer.hpp"
+
+namespace flyover {
+
+namespace {
+
+Pass pass_of(StepKind kind) {
+  switch (kind) {
+    case StepKind::Forward:
+      return Pass::Forward;
+    case StepKind::Backward:
+      return Pass::Backward;
+    case StepKind::InputGradient:
+      return Pass::InputGradient;
+    case StepKind::WeightGradient:
+      return Pass::WeightGradient;
+  }
+  return Pass::Forward;
+}
+
+bool ends_gradients(Pass pass) {
+  return pass == Pass::Backward || pass == Pass::WeightGradient;
+}
+
+// The program of one stage.
+class Stage {
+ public:
+  Stage(const StepParts& parts, const Layout& layout, Passes& passes, const WriterContext& context,
+        std::uint32_t stage, bool counting)
+      : parts_(parts),
+        layout_(layout),
+        overlap_(parts.job().overlap),
+        passes_(passes),
+        stage_(stage),
+        shape_(pipeline_shape(layout)),
+        steps_(stage_steps(shape_, stage)),
+        chunks_(stage_chunks(parts, layout, stage)),
+        last_backward_(chunks_.size()),
+        boundary_(parts.boundary_bytes(layout)),
+        writer_(context, counting) {
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      if (ends_gradients(pass_of(steps_[i].kind))) last_backward_[steps_[i].chunk] = i;
+    }
+    for (std::uint32_t c = 0; c < chunks_.size(); ++c) {
+      streams_.push_back({writer_.stream(fmt::format("pp-send-f{}", c)),
+                          writer_.stream(fmt::format("pp-recv-f{}", c)),
+                          writer_.stream(fmt::format("pp-send-b{}", c)),
+                          writer_.stream(fmt::format("pp-recv-b{}", c))});
+    }
+    by_unit_ = layout.sharding == Sharding::Parameters;
+    time_states();
+    reduce_always_ =
+        by_unit_ || (layout.sharding == Sharding::Gradients && shape_.micro_batches > 1);
+  }
+
+  ProgramWriter write() && {
+    if (by_unit_) {
+      list_unit_gathers();
+      if (overlap_.parameters) start_next_gather({});
+    } else {
+      gather_buckets();
+    }
+    for (std::size_t i = 0; i < steps_.size(); ++i) step(i);
+    end();
+    return std::move(writer_);
+  }
+
+ private:
+  struct PipelineStreams {
+    std::uint32_t send_forward, receive_forward, send_backward, receive_backward;
+  };
+
+  // --- Steps ---
+
+  void step(std::size_t index) {
+    const PipelineStep& step = steps_[index];
+    const StageChunk& chunk = chunks_[step.chunk];
+    const Pass pass = pass_of(step.kind);
+    const PipelineStreams& streams = streams_[step.chunk];
+    const std::uint32_t last_chunk = shape_.stages * shape_.chunks - 1;
+    writer_.label({}, {}, 0);
+    switch (pass) {
+      case Pass::Forward:
+        if (chunk.number > 0) receive(streams.receive_forward, chunk.number - 1, step, 'f');
+        wait_for_host();
+        for (const StageUnit& unit : chunk.units) this->unit(unit, chunk, step, index);
+        if (chunk.number < last_chunk) send(streams.send_forward, chunk.number + 1, step, 'f');
+        return;
+      case Pass::Backward:
+      case Pass::InputGradient:
+        if (chunk.number < last_chunk) {
+          receive(streams.receive_backward, chunk.number + 1, step, 'b');
+        }
+        wait_for_host();
+        backward_units(chunk, step, index);
+        if (chunk.number > 0) send(streams.send_backward, chunk.number - 1, step, 'b');
+        return;
+      case Pass::WeightGradient:
+        backward_units(chunk, step, index);
+        return;
+    }
+  }
+
+  void backward_units(const StageChunk& chunk, const PipelineStep& step, std::size_t index) {
+    for (auto unit = chunk.units.rbegin(); unit != chunk.units.rend(); ++unit) {
+      this->unit(*unit, chunk, step, index);
+    }
+  }
+
+  // A micro-batch's host code, in equal parts before its passes.
+  void wait_for_host() {
+    if (parts_.job().options.cuda_graphs) return;
+    writer_.host(parts_.job().stack.micro_batch_host / (2 * std::int64_t{shape_.chunks}));
+  }
+
+  void unit(const StageUnit& unit, const StageChunk& chunk, const PipelineStep& step,
+            std::size_t index) {
+    const Pass pass = pass_of(step.kind);
+    writer_.label(unit.name, to_string(pass), step.micro_batch);
+    if (by_unit_) {
+      gather_unit(index, pass);
+    } else if (pass == Pass::Forward && !gathered_.empty()) {
+      writer_.wait_for(std::exchange(gathered_[step.chunk][unit.bucket], {}));
+    }
+    const PreparedPass& prepared = passes_.of(*unit.work, pass, unit.host);
+    for (const PassItem& item : prepared.items) writer_.item(item);
+    writer_.kernels("contention", passes_.contention(prepared.time, beside(unit, pass, index)));
+    writer_.host(prepared.host);
+    if (ends_gradients(pass)) reduce_unit(unit, chunk, index);
+  }
+
+  // How long messages of states go on beside a pass.
+  [[nodiscard]] Duration beside(const StageUnit& unit, Pass pass, std::size_t index) const {
+    Duration sum{};
+    if (by_unit_ && overlap_.parameters && gathers_at_[index]) sum += unit.gathering;
+    if (overlap_.gradients && ends_gradients(pass) && reduces_at(index)) sum += unit.reducing;
+    return sum;
+  }
+  void time_states() {
+    for (StageChunk& chunk : chunks_) {
+      std::vector<std::int64_t> units(chunk.buckets.size());
+      for (const StageUnit& unit : chunk.units) {
+        if (!by_unit_) ++units[unit.bucket];
+      }
+      for (StageUnit& unit : chunk.units) {
+        if (by_unit_) {
+          unit.gathering = passes_.time(unit.states.gather);
+          unit.reducing = passes_.time(unit.states.reduce);
+        } else {
+          unit.reducing =
+              passes_.time(chunk.buckets[unit.bucket].states.reduce) / units[unit.bucket];
+        }
+      }
+    }
+  }
+
+  // --- Between stages ---
+
+  [[nodiscard]] std::int64_t offset(std::uint32_t stage) const {
+    const std::int64_t apart = stride(layout_, dense_sizes(layout_), Dimension::Pipeline);
+    return (std::int64_t{stage} - stage_) * apart;
+  }
+  // Tags name the chunk that a message is for.
+  static std::string tag(char direction, std::uint32_t chunk, std::uint32_t micro_batch) {
+    return fmt::format("{}{}.{}", direction, chunk, micro_batch);
+  }
+  void receive(std::uint32_t stream, std::uint32_t from_chunk, const PipelineStep& step,
+               char direction) {
+    const std::uint32_t from = stage_of(shape_, from_chunk);
+    if (from == stage_) return;
+    writer_.wait_for(
+        {writer_.receive(stream, offset(from), boundary_,
+                         tag(direction, chunks_[step.chunk].number, step.micro_batch))});
+  }
+  void send(std::uint32_t stream, std::uint32_t to_chunk, const PipelineStep& step,
+            char direction) {
+    const std::uint32_t to = stage_of(shape_, to_chunk);
+    if (to == stage_) return;
+    const std::uint32_t sent =
+        writer_.send(stream, offset(to), boundary_, tag(direction, to_chunk, step.micro_batch));
+    if (!overlap_.pipeline) writer_.wait_for({sent});
+  }
+
+  // --- Parameters ---
+
+  ProgramWriter::Ops gather(const StateMessages& states, const ProgramWriter::Ops& after) {
+    return travel("gather", states.gather, after);
+  }
+  // Groups of different kinds do not wait for each other, but for replicas, which exchange what
+  // the message before has summed up.
+  ProgramWriter::Ops travel(std::string_view name, const std::vector<Message>& messages,
+                            const ProgramWriter::Ops& after) {
+    ProgramWriter::Ops done;
+    for (const Message& message : messages) {
+      const bool of_replicas =
+          message.group == GroupKind::Replica || message.group == GroupKind::ExpertReplica;
+      if (of_replicas && !done.empty()) {
+        done.back() = writer_.beside(name, message, {done.back()}).front();
+      } else {
+        const ProgramWriter::Ops sent = writer_.beside(name, message, after);
+        done.insert(done.end(), sent.begin(), sent.end());
+      }
+    }
+    return done;
+  }
+
+  // ZeRO-1 and 2: the buckets of gradients, in order of their use.
+  void gather_buckets() {
+    if (layout_.sharding == Sharding::None) return;
+    gathered_.resize(chunks_.size());
+    for (std::size_t c = 0; c < chunks_.size(); ++c) {
+      const std::vector<StateBucket>& buckets = chunks_[c].buckets;
+      gathered_[c].resize(buckets.size());
+      for (std::size_t b = buckets.size(); b-- > 0;) {
+        gathered_[c][b] = gather(buckets[b].states, {});
+      }
+    }
+    if (overlap_.parameters) return;
+    for (const auto& chunk : gathered_) {
+      for (const ProgramWriter::Ops& ops : chunk) writer_.wait_for(ops);
+    }
+  }
+
+  // ZeRO-3: a unit for each of its passes, or with keep_gathered for the first one.
+  void list_unit_gathers() {
+    std::vector<bool> seen(chunks_.size(), false);
+    gathers_.reserve(steps_.size());
+    gathers_at_.assign(steps_.size(), false);
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      const PipelineStep& step = steps_[i];
+      const Pass pass = pass_of(step.kind);
+      const bool again = !layout_.keep_gathered || !seen[step.chunk];
+      if (pass == Pass::WeightGradient || !again) continue;
+      seen[step.chunk] = true;
+      gathers_at_[i] = true;
+      const std::vector<StageUnit>& units = chunks_[step.chunk].units;
+      for (std::size_t u = 0; u < units.size(); ++u) {
+        gathers_.push_back(pass == Pass::Forward ? &units[u] : &units[units.size() - 1 - u]);
+      }
+    }
+  }
+  void start_next_gather(const ProgramWriter::Ops& after) {
+    if (next_gather_ == gathers_.size()) return;
+    next_gathered_ = gather(gathers_[next_gather_++]->states, after);
+  }
+  void gather_unit(std::size_t index, Pass pass) {
+    if (!gathers_at_[index] || pass == Pass::WeightGradient) return;
+    if (!overlap_.parameters) {
+      start_next_gather(writer_.front());
+      writer_.wait_for(next_gathered_);
+      return;
+    }
+    // The next unit's starts with this one's work.
+    writer_.wait_for(std::exchange(next_gathered_, {}));
+    start_next_gather(writer_.front());
+  }
+
+  // --- Gradients ---
+
+  void reduce(const StateMessages& states) {
+    const ProgramWriter::Ops done = travel("reduce", states.reduce, writer_.front());
+    if (!overlap_.gradients) writer_.wait_for(done);
+  }
+  // Whether gradients are reduced as they come.
+  [[nodiscard]] bool reduces_at(std::size_t index) const {
+    const bool last = index == last_backward_[steps_[index].chunk];
+    return reduce_always_ || (last && overlap_.gradients);
+  }
+  void reduce_unit(const StageUnit& unit, const StageChunk& chunk, std::size_t index) {
+    if (by_unit_) {
+      reduce(unit.states);
+      return;
+    }
+    if (!reduces_at(index)) return;
+    const StateBucket& bucket = chunk.buckets[unit.bucket];
+    if (&unit == &chunk.units[bucket.first_unit]) reduce(bucket.states);
+  }
+
+  // --- End ---
+
+  void end() {
+    writer_.label({}, {}, 0);
+    if (!reduce_always_ && !overlap_.gradients) {
+      for (auto chunk = chunks_.rbegin(); chunk != chunks_.rend(); ++chunk) {
+        for (const StateBucket& bucket : chunk->buckets) reduce(bucket.states);
+      }
+    }
+    for (const GroupKind kind :
+         {GroupKind::Shard, GroupKind::Replica, GroupKind::ExpertShard, GroupKind::ExpertReplica}) {
+      writer_.wait_for(writer_.latest(kind));
+    }
+    const bool holds_ends =
+        chunks_.front().number == 0 || chunks_.back().number + 1 == shape_.stages * shape_.chunks;
+    if (holds_ends) {
+      writer_.exchange("tied embedding", {GroupKind::Embedding, CollectiveOp::AllReduce,
+                                          embedding_gradient_bytes(parts_, layout_)});
+    }
+    writer_.exchange("norm of gradients", {GroupKind::Model, CollectiveOp::AllReduce, Bytes{4}});
+    writer_.kernels("optimizer", parts_.optimizer(layout_, stage_));
+    writer_.host(parts_.job().stack.step_host);
+    static_cast<void>(writer_.front());
+  }
+
+  const StepParts& parts_;
+  const Layout& layout_;
+  const Overlap& overlap_;
+  Passes& passes_;
+  std::uint32_t stage_;
+  PipelineShape shape_;
+  std::vector<PipelineStep> steps_;
+  std::vector<StageChunk> chunks_;
+  std::vector<std::size_t> last_backward_;  // Per chunk, the step that ends its gradients.
+  Bytes boundary_;
+  ProgramWriter writer_;
+  std::vector<PipelineStreams> streams_;  // Per chunk.
+  bool by_unit_ = false;
+  bool reduce_always_ = false;  // Every micro-batch.
+  std::vector<std::vector<ProgramWriter::Ops>>
+      gathered_;                           // Per chunk and bucket; empty: waited for.
+  std::vector<const StageUnit*> gathers_;  // ZeRO-3, in order of use.
+  std::vector<bool> gathers_at_;           // Per step.
+  std::size_t next_gather_ = 0;
+  ProgramWriter::Ops next_gathered_;
+};
+
+// Whether collectives of a step may name the kind.
+bool has_family(const StepParts& parts, const Layout& layout, GroupKind kind) {
+  switch (kind) {
+    case GroupKind::Pipeline:
+      return false;  // Sends and receives alone.
+    case GroupKind::Expert:
+    case GroupKind::ExpertTensor:
+    case GroupKind::ExpertShard:
+    case GroupKind::ExpertReplica:
+      if (!parts.job().model.experts) return false;
+      break;
+    case GroupKind::Embedding:
+      if (embedding_gradient_bytes(parts, layout) == Bytes{}) return false;
+      break;
+    default:
+      break;
+  }
+  return group_size(layout, kind) > 1;
+}
+
+WriterContext context_of(const StepParts& parts, const Layout& layout) {
+  WriterContext context;
+  context.slowdown = parts.job().stack.message_slowdown;
+  std::uint32_t families = 0;
+  for (std::size_t k = 0; k < group_kinds; ++k) {
+    const bool has = has_family(parts, layout, static_cast<GroupKind>(k));
+    context.family[k] = has ? families++ : no_family;
+  }
+  return context;
+}
+
+// The groups of several ranks.
+GroupFamily family_of(const Layout& layout, GroupKind kind) {
+  GroupFamily family;
+  family.name = to_string(kind);
+  std::vector<bool> taken(ranks(layout), false);
+  for (std::uint32_t rank = 0; rank < ranks(layout); ++rank) {
+    if (taken[rank]) continue;
+    std::vector<std::uint32_t> group = group_of(layout, kind, rank);
+    for (const std::uint32_t member : group) taken[member] = true;
+    if (group.size() > 1) family.groups.push_back(std::move(group));
+  }
+  return family;
+}
+
+std::vector<std::vector<std::uint32_t>> ranks_of_stages(const Layout& layout) {
+  std::vector<std::vector<std::uint32_t>> stages(layout.pipeline);
+  for (std::uint32_t rank = 0; rank < ranks(layout); ++rank) {
+    stages[stage_of_rank(layout, rank)].push_back(rank);
+  }
+  return stages;
+}
+
+}  // namespace
+
+Workload expand(const StepParts& parts, const Layout& layout, const MessageTimes& times) {
+  const WriterContext context = context_of(parts, layout);
+  Passes passes(parts, layout, times);
+  Workload workload;
+  workload.name = parts.job().model.name;
+  workload.ranks = ranks(layout);
+  for (std::size_t k = 0; k < group_kinds; ++k) {
+    if (context.family[k] == no_family) continue;
+    workload.groups.push_back(family_of(layout, static_cast<GroupKind>(k)));
+  }
+  std::vector<std::vector<std::uint32_t>> stages = ranks_of_stages(layout);
+  for (std::uint32_t stage = 0; stage < layout.pipeline; ++stage) {
+    Program& program = workload.programs.emplace_back();
+    program.name = fmt::format("stage {}", stage);
+    program.ranks = std::move(stages[stage]);
+    program.ops = Stage(parts, layout, passes, context, stage, false).write().take();
+  }
+  return workload;
+}
+
+std::uint64_t expanded_operations(const StepParts& parts, const Layout& layout,
+                                  const MessageTimes& times) {
+  const WriterContext context = context_of(parts, layout);
+  Passes passes(parts, layout, times);
+  std::uint64_t sum = 0;
+  for (std::uint32_t stage = 0; stage < layout.pipeline; ++stage) {
+    sum += Stage(parts, layout, passes, context, stage, true).write().count();
+  }
+  return sum * (ranks(layout) / layout.pipeline);
+}
+
+}  // namespace flyover

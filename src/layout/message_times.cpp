@@ -1,0 +1,254 @@
+#include "flyover/layout/message_times.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "flyover/base/error.hpp"
+#include "flyover/layout/group_kind.hpp"
+#include "layout/place.hpp"
+
+namespace flyover {
+
+namespace {
+
+using Ranks = std::vector<std::uint32_t>;
+
+// What a family of groups looks like: layouts with equal keys have the same groups around the first
+// node.
+using GeometryKey = std::array<std::uint32_t, 12>;
+
+GeometryKey geometry_key(const Layout& layout, GroupKind kind) {
+  GeometryKey key{};
+  const auto dense = dense_sizes(layout);
+  const auto experts = expert_sizes(layout);
+  std::size_t at = 0;
+  const auto line = [&](const Sizes& sizes, Dimension dimension) {
+    key[at++] = stride(layout, sizes, dimension);
+    key[at++] = size_of(sizes, dimension);
+  };
+  switch (kind) {
+    case GroupKind::Tensor:
+      line(dense, Dimension::Tensor);
+      break;
+    case GroupKind::Context:
+      line(dense, Dimension::Context);
+      break;
+    case GroupKind::Expert:
+      line(experts, Dimension::Expert);
+      break;
+    case GroupKind::ExpertTensor:
+      line(experts, Dimension::Tensor);
+      break;
+    case GroupKind::Pipeline:
+      line(dense, Dimension::Pipeline);
+      break;
+    case GroupKind::Shard:
+    case GroupKind::Replica:
+      line(dense, Dimension::Data);
+      line(dense, Dimension::Context);
+      key[at++] = group_size(layout, kind);
+      key[at++] = kind == GroupKind::Replica ? 1 : 0;
+      break;
+    case GroupKind::ExpertShard:
+    case GroupKind::ExpertReplica:
+      line(experts, Dimension::Data);
+      key[at++] = group_size(layout, kind);
+      key[at++] = kind == GroupKind::ExpertReplica ? 1 : 0;
+      break;
+    case GroupKind::Embedding:
+    case GroupKind::Model:
+      line(dense, Dimension::Tensor);
+      line(dense, Dimension::Context);
+      line(dense, Dimension::Pipeline);
+      line(dense, Dimension::Data);
+      key[at++] = static_cast<std::uint32_t>(kind);
+      key[at++] = group_size(layout, kind);
+      key[at++] = static_cast<std::uint32_t>(layout.schedule);
+      break;
+  }
+  key.back() = ranks(layout);
+  return key;
+}
+
+// Capacity that a plan takes of a link, per byte of the call: seconds.
+using Busy = std::map<LinkId, double>;
+
+}  // namespace
+
+struct MessageTimes::Impl {
+  const Topology* topology;
+  const CostModel* cost;
+  std::uint32_t node_gpus;  // Of the first node.
+
+  // Groups around the first node, one of each shape being asked in detail.
+  struct Family {
+    std::vector<Ranks> groups;
+    std::vector<std::size_t> shapes;  // Indices into groups.
+    // By operation, algorithm, protocol and channels: how much slower bytes flow than alone.
+    std::map<std::array<std::uint32_t, 5>, double> crowding;
+    std::map<std::pair<std::uint32_t, std::int64_t>, Duration> times;  // By operation and bytes.
+  };
+  std::map<GeometryKey, Family> families;
+  std::map<std::pair<GeometryKey, std::int64_t>, Hop> hops;
+
+  // Where a group's ranks lie, nodes numbered as they come.
+  [[nodiscard]] Ranks signature(const Ranks& group) const {
+    Ranks result;
+    std::map<NodeId, std::uint32_t> seen;
+    for (const std::uint32_t rank : group) {
+      const NodeId node = topology->node_of_rank(rank);
+      const auto number =
+          seen.try_emplace(node, static_cast<std::uint32_t>(seen.size())).first->second;
+      result.push_back(number);
+    }
+    return result;
+  }
+
+  Family& family(const Layout& layout, GroupKind kind) {
+    const GeometryKey key = geometry_key(layout, kind);
+    const auto found = families.find(key);
+    if (found != families.end()) return found->second;
+    Family& made = families[key];
+    const std::uint32_t near = std::min(node_gpus, ranks(layout));
+    std::vector<bool> taken(near, false);
+    const auto take = [&](std::uint32_t rank) {
+      Ranks group = group_of(layout, kind, rank);
+      for (const std::uint32_t member : group) {
+        if (member < near) taken[member] = true;
+      }
+      if (group.size() > 1) made.groups.push_back(std::move(group));
+    };
+    for (std::uint32_t rank = 0; rank < near; ++rank) {
+      if (!taken[rank]) take(rank);
+    }
+    // Where group sizes do not divide the node's, the last ranks may lie otherwise.
+    if (ranks(layout) > near && node_gpus % layout.tensor != 0) {
+      take(ranks(layout) - 1);
+    }
+    std::map<Ranks, std::size_t> shapes;
+    for (std::size_t i = 0; i < made.groups.size(); ++i) {
+      if (shapes.try_emplace(signature(made.groups[i]), i).second) made.shapes.push_back(i);
+    }
+    return made;
+  }
+
+  [[nodiscard]] double capacity(LinkId link) const {
+    return topology->links[link].bandwidth.per_second();
+  }
+  void add(Busy& busy, const std::vector<flyover::Hop>& loads) const {
+    for (const flyover::Hop& load : loads) {
+      busy[load.link] += load.share / capacity(load.link);
+    }
+  }
+  // Groups that share links with this one at the same time: by how much bytes flow slower.
+  double crowding(Family& family, std::size_t which, CollectiveOp op, Bytes bytes,
+                  const CollectivePlan& plan) {
+    if (family.groups.size() == 1 || !plan.loads || plan.loads->empty()) return 1;
+    const std::array<std::uint32_t, 5> key = {
+        static_cast<std::uint32_t>(which), static_cast<std::uint32_t>(op),
+        static_cast<std::uint32_t>(plan.algorithm), static_cast<std::uint32_t>(plan.protocol),
+        plan.channels};
+    const auto found = family.crowding.find(key);
+    if (found != family.crowding.end()) return found->second;
+    Busy own;
+    add(own, *plan.loads);
+    Busy all = own;
+    for (std::size_t i = 0; i < family.groups.size(); ++i) {
+      if (i == which) continue;
+      const CollectivePlan other =
+          cost->choose({.op = op, .bytes = bytes, .dtype = {}, .ranks = family.groups[i]}).plan;
+      if (other.loads) add(all, *other.loads);
+    }
+    // Only links of this group count; and what limits it alone may be no link.
+    double shared = 0;
+    for (const auto& [link, seconds] : own) shared = std::max(shared, all.at(link));
+    const double flowing = to_seconds(plan.alone - plan.startup);
+    const double alone = flowing / static_cast<double>(bytes.count());
+    const double factor = alone > 0 ? std::max(1.0, shared / alone) : 1;
+    family.crowding.emplace(key, factor);
+    return factor;
+  }
+
+  Duration time(Family& family, CollectiveOp op, Bytes bytes) {
+    if (family.groups.empty() || bytes <= Bytes{}) return {};
+    const std::pair<std::uint32_t, std::int64_t> key{static_cast<std::uint32_t>(op), bytes.count()};
+    const auto found = family.times.find(key);
+    if (found != family.times.end()) return found->second;
+    Duration slowest{};
+    for (const std::size_t which : family.shapes) {
+      const CollectivePlan plan =
+          cost->choose({.op = op, .bytes = bytes, .dtype = {}, .ranks = family.groups[which]}).plan;
+      const double factor = crowding(family, which, op, bytes, plan);
+      const double flowing = to_seconds(plan.alone - plan.startup);
+      slowest = std::max(slowest, plan.startup + from_seconds(flowing * factor));
+    }
+    family.times.emplace(key, slowest);
+    return slowest;
+  }
+
+  Hop hop(const Layout& layout, Bytes bytes) {
+    const std::uint32_t stages = layout.pipeline;
+    const std::uint32_t near = std::min(node_gpus, ranks(layout));
+    Hop result;
+    double sum = 0;
+    for (std::uint32_t boundary = 0; boundary + 1 < stages; ++boundary) {
+      // The ranks around the first one of the stage, all at once.
+      const std::uint32_t first = rank_in_stage(layout, 0, boundary);
+      Busy all;
+      std::vector<CollectivePlan> plans;
+      for (std::uint32_t i = 0; i < near; ++i) {
+        const std::uint32_t from = first - first % near + i;
+        if (from >= ranks(layout) || stage_of_rank(layout, from) != boundary) continue;
+        plans.push_back(
+            cost->point_to_point(from, rank_in_stage(layout, from, boundary + 1), bytes));
+        if (plans.back().loads) add(all, *plans.back().loads);
+      }
+      Duration slowest{};
+      for (const CollectivePlan& plan : plans) {
+        double shared = 0;
+        if (plan.loads) {
+          for (const flyover::Hop& load : *plan.loads) {
+            shared = std::max(shared, all.at(load.link));
+          }
+        }
+        const double flowing = to_seconds(plan.alone - plan.startup);
+        const double crowded = shared * static_cast<double>(bytes.count());
+        slowest = std::max(slowest, plan.startup + from_seconds(std::max(flowing, crowded)));
+      }
+      sum += to_seconds(slowest);
+      result.slowest = std::max(result.slowest, slowest);
+    }
+    result.mean = from_seconds(sum / (stages - 1));
+    return result;
+  }
+};
+
+MessageTimes::MessageTimes(const Topology& topology, const CostModel& cost)
+    : impl_(std::make_unique<Impl>()) {
+  impl_->topology = &topology;
+  impl_->cost = &cost;
+  impl_->node_gpus = topology.nodes[NodeId{0}].gpus;
+}
+MessageTimes::~MessageTimes() = default;
+MessageTimes::MessageTimes(MessageTimes&&) noexcept = default;
+
+Duration MessageTimes::time(const Layout& layout, const Message& message) const {
+  require(ranks(layout) <= impl_->topology->gpus.size(), "a layout that the cluster has GPUs for");
+  const Duration once = impl_->time(impl_->family(layout, message.group), message.op, message.bytes);
+  return once * message.count;
+}
+
+MessageTimes::Hop MessageTimes::hop(const Layout& layout, Bytes bytes) const {
+  if (layout.pipeline == 1 || bytes <= Bytes{}) return {};
+  const std::pair<GeometryKey, std::int64_t> key{geometry_key(layout, GroupKind::Pipeline),
+                                                 bytes.count()};
+  const auto found = impl_->hops.find(key);
+  if (found != impl_->hops.end()) return found->second;
+  return impl_->hops.emplace(key, impl_->hop(layout, bytes)).first->second;
+}
+
+}  // namespace flyover

@@ -1,0 +1,176 @@
+#include "layout/program_writer.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace flyover {
+
+namespace {
+
+constexpr std::uint32_t no_index = std::numeric_limits<std::uint32_t>::max();
+
+}  // namespace
+
+ProgramWriter::ProgramWriter(const WriterContext& context, bool counting)
+    : context_(context),
+      counting_(counting),
+      compute_(stream("compute")) {
+  kind_streams_.fill(no_index);
+}
+
+std::uint32_t ProgramWriter::stream(std::string name) {
+  streams_.push_back(std::move(name));
+  last_on_stream_.push_back(no_index);
+  return static_cast<std::uint32_t>(streams_.size() - 1);
+}
+
+std::uint32_t ProgramWriter::stream_of(GroupKind kind) {
+  std::uint32_t& known = kind_streams_[static_cast<std::size_t>(kind)];
+  if (known == no_index) known = stream(std::string(to_string(kind)));
+  return known;
+}
+
+void ProgramWriter::label(std::string_view unit, std::string_view pass, std::uint32_t micro_batch) {
+  flush();
+  unit_ = unit;
+  pass_ = pass;
+  micro_batch_ = micro_batch;
+}
+
+std::string ProgramWriter::named(std::string_view what) const {
+  if (unit_.empty()) return std::string(what);
+  return fmt::format("{}, {}, {} {}", what, unit_, pass_, micro_batch_);
+}
+
+template <class Fill>
+std::uint32_t ProgramWriter::emit(std::uint32_t stream, const Ops& after, Fill fill) {
+  const std::uint32_t index = count_++;
+  if (counting_) return index;
+  Operation& op = ops_.emplace_back();
+  op.id = std::to_string(index);
+  op.stream = streams_[stream];
+  const std::uint32_t last = std::exchange(last_on_stream_[stream], index);
+  for (const std::uint32_t other : after) {
+    if (other != last) op.after.push_back(other);  // The stream's order is enough.
+  }
+  fill(op);
+  return index;
+}
+
+void ProgramWriter::flush() {
+  if (put_off_.duration == Duration{}) return;
+  front_ = {emit(compute_, front_, [&](Operation& op) {
+    op.kind = OpKind::Compute;
+    op.name = named(put_off_.name);
+    op.duration = put_off_.duration;
+    op.flops = Flops{put_off_.flops};
+    op.bytes = put_off_.bytes;
+  })};
+  put_off_ = {};
+}
+
+const ProgramWriter::Ops& ProgramWriter::front() {
+  flush();
+  return front_;
+}
+
+void ProgramWriter::wait_for(const Ops& ops) {
+  flush();
+  for (const std::uint32_t op : ops) {
+    if (std::ranges::find(front_, op) == front_.end()) front_.push_back(op);
+  }
+}
+
+void ProgramWriter::item(const PassItem& item) {
+  if (item.message_first) exchange(item.name, item.exposed);
+  if (item.hidden.bytes > Bytes{}) {
+    const Ops hidden = beside(item.name, item.hidden, front());
+    kernels(item.name, item.compute, item.flops, item.bytes);
+    wait_for(hidden);
+  } else {
+    kernels(item.name, item.compute, item.flops, item.bytes);
+  }
+  if (!item.message_first) exchange(item.name, item.exposed);
+}
+
+void ProgramWriter::kernels(std::string_view name, Duration duration, Flops flops, Bytes bytes) {
+  if (duration > put_off_.longest) {
+    put_off_.longest = duration;
+    put_off_.name = name;
+  }
+  put_off_.duration += duration;
+  put_off_.flops += flops.count();
+  put_off_.bytes += bytes;
+}
+
+void ProgramWriter::host(Duration duration) {
+  if (duration == Duration{}) return;
+  front_ = {emit(compute_, front(), [&](Operation& op) {
+    op.kind = OpKind::Delay;
+    op.name = "host";
+    op.duration = duration;
+  })};
+}
+
+void ProgramWriter::exchange(std::string_view name, const Message& message) {
+  if (message.bytes == Bytes{}) return;
+  Ops done = beside(name, message, front());
+  if (!done.empty()) front_ = std::move(done);
+}
+
+ProgramWriter::Ops ProgramWriter::beside(std::string_view name, const Message& message,
+                                         const Ops& after) {
+  if (family(message.group) == no_family) return {};
+  const std::uint32_t stream = stream_of(message.group);
+  const Ops nothing;
+  std::uint32_t last = no_index;
+  for (std::uint32_t i = 0; i < message.count; ++i) {
+    last = emit(stream, i == 0 ? after : nothing, [&](Operation& op) {
+      op.kind = OpKind::Collective;
+      op.collective = message.op;
+      op.name = named(name);
+      op.bytes = message.bytes;
+      op.group = family(message.group);
+      op.slowdown = slowdown(message.group);
+    });
+  }
+  return {last};
+}
+
+ProgramWriter::Ops ProgramWriter::latest(GroupKind kind) const {
+  const std::uint32_t stream = kind_streams_[static_cast<std::size_t>(kind)];
+  if (stream == no_index || last_on_stream_[stream] == no_index) return {};
+  return {last_on_stream_[stream]};
+}
+
+std::uint32_t ProgramWriter::send(std::uint32_t stream, std::int64_t offset, Bytes bytes,
+                                  std::string tag) {
+  return point_to_point(OpKind::Send, stream, front(), offset, bytes, std::move(tag));
+}
+
+std::uint32_t ProgramWriter::receive(std::uint32_t stream, std::int64_t offset, Bytes bytes,
+                                     std::string tag) {
+  return point_to_point(OpKind::Recv, stream, {}, offset, bytes, std::move(tag));
+}
+
+std::uint32_t ProgramWriter::point_to_point(OpKind kind, std::uint32_t stream, const Ops& after,
+                                            std::int64_t offset, Bytes bytes, std::string tag) {
+  return emit(stream, after, [&](Operation& op) {
+    op.kind = kind;
+    op.name = tag;
+    op.bytes = bytes;
+    op.peer = offset;
+    op.peer_relative = true;
+    op.tag = std::move(tag);
+    op.slowdown = slowdown(GroupKind::Pipeline);
+  });
+}
+
+std::vector<Operation> ProgramWriter::take() && {
+  flush();
+  return std::move(ops_);
+}
+
+}  // namespace flyover

@@ -1,0 +1,44 @@
+#include "flyover/study/step_error.hpp"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "flyover/base/error.hpp"
+
+namespace flyover {
+
+StepError provisional_step_error() {
+  return {.common = 0.108, .own = 0.05};
+}
+
+StepDifference step_difference(Duration first, Duration second, bool same_system,
+                               const StepError& error) {
+  require(first > Duration{} && second > Duration{}, "step_difference: times above zero");
+  constexpr double ninetieth_percentile = 1.2816;  // Of a normal distribution.
+  const double own = 2 * error.own * error.own;
+  const double common = same_system ? 0 : 2 * error.common * error.common;
+  const double sigma = ninetieth_percentile * std::sqrt(own + common);
+  const double ratio = to_seconds(first) / to_seconds(second);
+  return {.share = ratio - 1,
+          .margin = std::exp(sigma) - 1,
+          .within_error = std::abs(std::log(ratio)) <= sigma};
+}
+
+std::string verdict(const std::string& first, const std::string& second,
+                    const StepDifference& difference) {
+  const bool second_wins = difference.share >= 0;
+  const std::string& winner = second_wins ? second : first;
+  const std::string& loser = second_wins ? first : second;
+  // Of the winner's time, whichever it is.
+  const double ahead = second_wins ? difference.share : 1 / (1 + difference.share) - 1;
+  const std::string margin =
+      fmt::format("{:.1f} % (+- {:.1f} %)", 100 * ahead, 100 * difference.margin);
+  if (ahead == 0) return fmt::format("{} and {} take the same time", first, second);
+  if (difference.within_error) {
+    return fmt::format("{} and {} are within error: {} ahead by {}", first, second, winner, margin);
+  }
+  return fmt::format("{} beats {} by {}", winner, loser, margin);
+}
+
+}  // namespace flyover
