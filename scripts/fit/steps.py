@@ -46,7 +46,7 @@ ROUNDS = 15
 # Standard deviation of the logarithm that values of a group share; by the group's first word for groups of a stack, a
 # GPU or a type.
 GROUP_SPREADS = {
-    "gemm": 0.1, "grouped_gemm": 0.15, "attention": 0.1, "elementwise": 0.3, "host": 0.5, "message": 0.3,
+    "gemm": 0.1, "grouped_gemm": 0.15, "attention": 0.1, "elementwise": 0.3, "quantise": 0.3, "host": 0.5, "message": 0.3,
     "stack": 0.1, "gpu": 0.08, "type": 0.08, "contention": 0.5, "straggling": 0.5,
 }
 
@@ -223,7 +223,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("program", nargs="?", default=str(ROOT / "build/release/bin/flyover_step_times"))
     parser.add_argument("--trial", action="store_true")
-    parser.add_argument("--stacks", default=str(STACKS))
+    parser.add_argument("--stacks", default=str(STACKS), help="stack files to fit instead of the shipped ones")
+    parser.add_argument("--residuals", help="write ln(predicted / measured) of every row, fitted and left out")
     arguments = parser.parse_args()
     fit = Fit(arguments.program, pathlib.Path(arguments.stacks))
     print(len(fit.parameters), "values,", len(fit.groups), "groups,", len(fit.batches), "batches")
@@ -241,9 +242,9 @@ def main():
     for title, of in (("source", lambda r: r.source), ("GPU", lambda r: r.gpu), ("stack", lambda r: r.stack)):
         print("  left out, by", title)
         by(fit.rows, held, good, of)
-    with open("/tmp/smoke/held.tsv", "w") as out:
-        for r, a, b in zip(fit.rows, residual, held):
-            out.write(f"{r.id}\t{a:.4f}\t{b:.4f}\n")
+    if arguments.residuals:
+        pathlib.Path(arguments.residuals).write_text(
+            "".join(f"{r.id}\t{a:.4f}\t{b:.4f}\n" for r, a, b in zip(fit.rows, residual, held)))
     if arguments.trial:
         for p, v in zip(fit.parameters, fit.sum @ x):
             print(f"    {pointer(p):60s} {fit.value(p, v)}")
@@ -258,12 +259,22 @@ def main():
         fitted["rows"] = int((np.abs(jacobian[:, i]) > 0.01).sum())
     for path, document in fit.documents.values():
         path.write_text(tidy(document) + "\n")
-    groups = ",\n".join(f"    {json.dumps(g)}: {json.dumps([fit.value(p, v) for p, v in zip(fit.parameters, values)])}"
-                        for g, values in left_out.items())
-    names = ",\n".join(f"    {json.dumps(pointer(p))}" for p in fit.parameters)
+    by_stack = collections.defaultdict(list)
+    for i, p in enumerate(fit.parameters):
+        by_stack[p.stack].append(i)
+    stacks_of = collections.defaultdict(set)
+    for row, used in zip(fit.rows, fit.used):
+        if used:
+            stacks_of[row.group].add(row.stack)
+    parameters = {s: ["/" + "/".join(map(str, fit.parameters[i].path)) for i in ids] for s, ids in by_stack.items()}
+    groups = {g: {s: [fit.value(fit.parameters[i], values[i]) for i in by_stack[s]] for s in sorted(stacks_of[g])}
+              for g, values in left_out.items()}
+
+    def lines(members):
+        return ",\n".join(f"    {json.dumps(k)}: {json.dumps(v)}" for k, v in members.items())
     LEFT_OUT.write_text('{\n  "format": "flyover-training-left-out-1",\n'
                         '  "summary": "Values of configs/stacks as fitted without one group of results: scripts/fit/steps.py",\n'
-                        f'  "parameters": [\n{names}\n  ],\n  "groups": {{\n{groups}\n  }}\n}}\n')
+                        f'  "parameters": {{\n{lines(parameters)}\n  }},\n  "groups": {{\n{lines(groups)}\n  }}\n}}\n')
 
 
 if __name__ == "__main__":

@@ -1,32 +1,22 @@
 #include "flyover/io/kernel_reader.hpp"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
-#include "flyover/base/error.hpp"
-#include "flyover/base/text.hpp"
-#include "flyover/io/embedded.hpp"
 #include "flyover/io/presets.hpp"
-#include "io/fitted.hpp"
 #include "io/hardware_reader.hpp"
+#include "io/layered_config.hpp"
+#include "io/rule_fields.hpp"
 
 namespace flyover::io {
 
 namespace {
 
-namespace fs = std::filesystem;
-using Tree = nlohmann::ordered_json;
-
 constexpr std::string_view format_name = "flyover-kernels-1";
 constexpr std::string_view measurements_format_name = "flyover-kernel-measurements-1";
-constexpr std::string_view folder = "kernels";  // Of configs/.
+constexpr ConfigFamily family = {"kernels", "kernels"};
 
 std::uint64_t size_of(const Field& field) {
   const std::int64_t size = field.integer();
@@ -54,43 +44,9 @@ double read_share(const Field& field) {
   return share;
 }
 
-KernelType read_type(const Field& field) {
-  std::vector<std::string> names;
-  names.reserve(all_kernel_types.size());
-  for (const KernelType type : all_kernel_types) names.emplace_back(to_string(type));
-  return *kernel_type(field.one_of(names));
-}
-
-std::vector<std::string> texts(const Field& parent, std::string_view key) {
-  std::vector<std::string> out;
-  if (!parent.has(key)) return out;
-  for (const Field& item : parent[key].elements()) out.push_back(item.text());
-  return out;
-}
-
-void check_evidence(const Field& rule) {
-  if (rule["source"].text().empty()) {
-    rule["source"].fail("expected where the numbers come from");
-  }
-  check_fitted(rule);
-}
-
-KernelScope read_scope(const Field& rule) {
-  check_evidence(rule);
-  KernelScope scope;
-  if (!rule.has("where")) return scope;
-  const Field where = rule["where"];
-  where.allow_only({"architectures", "gpus", "types"});
-  scope.architectures = texts(where, "architectures");
-  scope.gpus = texts(where, "gpus");
-  if (where.has("types")) {
-    for (const Field& type : where["types"].elements()) scope.types.push_back(read_type(type));
-  }
-  return scope;
-}
-
 RateRule read_rate(const Field& field) {
   field.allow_only({"where", "share", "source", "fitted"});
+  check_evidence(field);
   return {read_scope(field), read_share(field["share"])};
 }
 
@@ -98,6 +54,7 @@ TileRule read_tiles(const Field& field) {
   field.allow_only(
       {"where", "tiles", "half_intensity", "edge", "tail", "overlap", "source", "fitted"});
   TileRule rule;
+  check_evidence(field);
   rule.where = read_scope(field);
   for (const Field& tile : field["tiles"].elements()) {
     if (tile.size() != 2) tile.fail("expected [rows, columns]");
@@ -116,6 +73,7 @@ MemoryRule read_memory(const Field& field) {
   field.allow_only({"where", "share", "gemm", "attention", "elementwise", "cache", "cache_gain",
                     "source", "fitted"});
   MemoryRule rule;
+  check_evidence(field);
   rule.where = read_scope(field);
   rule.share = read_share(field["share"]);
   rule.gemm = field["gemm"].duration();
@@ -146,6 +104,7 @@ std::vector<HeadPoint> read_points(const Field& field) {
 AttentionRule read_attention(const Field& field) {
   field.allow_only({"where", "generation", "forward", "backward", "start", "source", "fitted"});
   AttentionRule rule;
+  check_evidence(field);
   rule.where = read_scope(field);
   rule.generation = field["generation"].text();
   rule.forward = read_points(field["forward"]);
@@ -164,6 +123,7 @@ UnfusedAttention read_unfused(const Field& field) {
 
 QuantiseRule read_quantise(const Field& field) {
   field.allow_only({"where", "bytes", "source", "fitted"});
+  check_evidence(field);
   return {read_scope(field), field["bytes"].positive_number()};
 }
 
@@ -191,40 +151,10 @@ void read_default_attention(const Field& field, KernelModel& model) {
   static_cast<void>(field["other"].text());  // Must be there.
 }
 
-std::string read_file(const fs::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
-
-Tree parse_tree(std::string_view text) {
-  return Tree::parse(text, nullptr, true, true);
-}
-
-std::string shipped_path(std::string_view name) {
-  return fmt::format("{}/{}.json", folder, name);
-}
-
-// With all that it builds on.
-Tree shipped_tree(const std::string& name) {  // NOLINT(misc-no-recursion)
-  Tree tree = parse_tree(embedded_file(shipped_path(name)));
-  if (!tree.contains("extends")) return tree;
-  Tree base = shipped_tree(tree["extends"].get<std::string>());
-  tree.erase("extends");
-  base.merge_patch(tree);
-  return base;
-}
-
-std::string known_name(std::string_view name) {
-  const std::vector<std::string> names = kernel_model_names();
-  if (std::ranges::find(names, name) != names.end()) return std::string(name);
-  throw InputError(fmt::format("no kernels \"{}\"{}; there are {}", name, did_you_mean(name, names),
-                               fmt::join(names, ", ")));
-}
-
 Gemm read_gemm(const Field& field) {
   field.allow_only({"kind", "type", "m", "n", "k", "batch", "output_bytes", "calls"});
   Gemm kernel{size_of(field["m"]), size_of(field["n"]), size_of(field["k"]),
-              size_or(field, "batch", 1), read_type(field["type"])};
+              size_or(field, "batch", 1), read_kernel_type(field["type"])};
   if (field.has("output_bytes")) kernel.output_bytes = not_negative(field["output_bytes"]);
   return kernel;
 }
@@ -232,7 +162,7 @@ Gemm read_gemm(const Field& field) {
 GroupedGemm read_grouped(const Field& field) {
   field.allow_only({"kind", "type", "groups", "rows", "n", "k", "calls"});
   return {size_of(field["groups"]), size_of(field["rows"]), size_of(field["n"]),
-          size_of(field["k"]), read_type(field["type"])};
+          size_of(field["k"]), read_kernel_type(field["type"])};
 }
 
 AttentionKernel read_attention_kernel(const Field& field) {
@@ -251,7 +181,7 @@ AttentionKernel read_attention_kernel(const Field& field) {
   kernel.window = size_or(field, "window", 0);
   kernel.shared_kv = flag_or(field, "shared_kv", false);
   kernel.backward = flag_or(field, "backward", false);
-  kernel.type = read_type(field["type"]);
+  kernel.type = read_kernel_type(field["type"]);
   if (field.has("generation")) kernel.generation = field["generation"].text();
   if (kernel.causal && kernel.kv_tokens < kernel.tokens) {
     field["kv_tokens"].fail("expected at least as many keys as queries");
@@ -266,7 +196,7 @@ Elementwise read_elementwise(const Field& field) {
 
 Quantise read_quantise_kernel(const Field& field) {
   field.allow_only({"kind", "type", "elements", "calls"});
-  return {size_of(field["elements"]), read_type(field["type"])};
+  return {size_of(field["elements"]), read_kernel_type(field["type"])};
 }
 
 AnyKernel read_kernel(const Field& field) {
@@ -306,31 +236,11 @@ void expect_format(const Field& root, std::string_view wanted) {
 }  // namespace
 
 std::vector<std::string> kernel_model_names() {
-  std::vector<std::string> names;
-  for (const EmbeddedFile& file : embedded_files()) {
-    const fs::path path(file.path);
-    if (path.parent_path() == folder) names.push_back(path.stem().string());
-  }
-  std::ranges::sort(names);
-  return names;
+  return config_names(family);
 }
 
 Document kernel_document(std::string_view name) {
-  if (!name.ends_with(".json")) {
-    const std::string known = known_name(name);
-    Tree tree = shipped_tree(known);
-    return Document::parse("configs/" + shipped_path(known), tree.dump(2));
-  }
-  Document document = Document::load(fs::path(name));
-  const Field root = document.root();
-  if (!root.has("extends")) return document;
-  const std::string base =
-      root["extends"].parsed([](const std::string& text) { return known_name(text); });
-  Tree tree = shipped_tree(base);
-  Tree patch = parse_tree(read_file(fs::path(name)));
-  patch.erase("extends");
-  tree.merge_patch(patch);
-  return Document::parse(std::string(name), tree.dump(2));
+  return config_document(family, name);
 }
 
 KernelModel read_kernels(const Document& document) {

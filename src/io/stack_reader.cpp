@@ -123,14 +123,14 @@ Sharding read_sharding(const Field& field) {
 
 void read_defaults(const Field& field, SoftwareStack& stack) {
   field.allow_only({"sharding", "keep_gathered", "recompute", "sequence_parallel",
-                    "vocabulary_multiple", "overlap", "optimizer", "expert_imbalance",
+                    "interleaved", "vocabulary_multiple", "overlap", "optimizer", "expert_imbalance",
                     "fp32_gradients", "fp32_master", "bf16_moments", "flash_attention", "dropout",
                     "fused_loss", "cuda_graphs", "quantised_parameters", "cached_quantised",
                     "transposed_quantised", "source"});
   check_evidence(field);
   const Field overlap = field["overlap"];
   overlap.allow_only({"tensor", "gradients", "parameters", "pipeline", "context", "experts",
-                      "dispatch", "bucket", "source"});
+                      "dispatch", "bucket", "scatter_boundary", "source"});
   // A default that nobody stated would be one without a source.
   for (const std::string_view key : option_keys()) static_cast<void>(field[key]);
   for (const std::string_view key : overlap_keys()) static_cast<void>(overlap[key]);
@@ -142,6 +142,7 @@ void read_defaults(const Field& field, SoftwareStack& stack) {
   stack.recompute = recompute.recompute;
   stack.recompute_modules = std::move(recompute.modules);
   stack.sequence_parallel = field["sequence_parallel"].boolean();
+  stack.interleaved = field["interleaved"].boolean();
   stack.vocabulary_multiple = field["vocabulary_multiple"].count(0, 65536);
 }
 

@@ -86,22 +86,31 @@ TrainingLeftOut::TrainingLeftOut(const Document& document) {
   if (root["format"].text() != format_name) {
     root["format"].fail(fmt::format("expected \"{}\"", format_name));
   }
-  for (const Field& parameter : root["parameters"].elements()) {
-    parameters_.push_back(parameter.text());
-    if (parameters_.back().find("#/") == std::string::npos) {
-      parameter.fail("expected a stack and a JSON pointer such as \"nemo-25#/slowdowns/0/gemm\"");
+  const Field parameters = root["parameters"];
+  std::map<std::string, std::vector<std::string>> places;
+  for (const std::string& stack : parameters.keys()) {
+    for (const Field& pointer : parameters[stack].elements()) {
+      if (!pointer.text().starts_with('/')) {
+        pointer.fail("expected a JSON pointer such as \"/slowdowns/0/gemm\"");
+      }
+      places[stack].push_back(fmt::format("{}#{}", stack, pointer.text()));
     }
   }
   const Field groups = root["groups"];
   for (const std::string& group : groups.keys()) {
-    const std::vector<Field> values = groups[group].elements();
-    if (values.size() != parameters_.size()) {
-      groups[group].fail(
-          fmt::format("expected {} values, got {}", parameters_.size(), values.size()));
-    }
-    for (const Field& value : values) {
-      values_[group].push_back(value.is_number() ? fmt::format("{}", value.number())
-                                                 : Tree(value.text()).dump());
+    StackChanges& changes = changes_[group];
+    for (const std::string& stack : groups[group].keys()) {
+      const Field list = groups[group][stack];
+      const std::vector<std::string>& of_stack = places[stack];
+      const std::vector<Field> values = list.elements();
+      if (values.size() != of_stack.size()) {
+        list.fail(fmt::format("expected {} values, got {}", of_stack.size(), values.size()));
+      }
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        changes.emplace_back(of_stack[i], values[i].is_number()
+                                              ? fmt::format("{}", values[i].number())
+                                              : Tree(values[i].text()).dump());
+      }
     }
   }
 }
@@ -113,12 +122,7 @@ std::optional<TrainingLeftOut> TrainingLeftOut::shipped() {
 }
 
 std::map<std::string, SoftwareStack> TrainingLeftOut::stacks(const std::string& group) const {
-  const std::vector<std::string>& values = values_.at(group);
-  StackChanges changes;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    changes.emplace_back(parameters_[i], values[i]);
-  }
-  return changed_stacks(changes);
+  return changed_stacks(changes_.at(group));
 }
 
 }  // namespace flyover::io

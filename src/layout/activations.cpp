@@ -121,6 +121,14 @@ void drop(LayerActivations& bytes, std::string_view module) {
     bytes.dispatched = 0;
   } else if (module == "mla_up_proj") {
     bytes.queries_keys_values = 0;
+  } else if (module == "second_matrices") {
+    // Of what products with weights make, half is kept; all that is made elementwise is not.
+    drop(bytes, "norm");
+    drop(bytes, "activation");
+    bytes.queries_keys_values /= 2;
+    for (FfnActivations* ffn : {&bytes.dense_ffn, &bytes.shared_experts, &bytes.experts}) {
+      ffn->inner /= 2;
+    }
   } else {
     require(false, "layer_activations: modules that `problems` knows");
   }

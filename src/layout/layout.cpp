@@ -1,6 +1,7 @@
 #include "flyover/layout/layout.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <span>
 #include <utility>
@@ -36,6 +37,15 @@ std::vector<std::vector<std::uint32_t>> partition(const Layout& layout, const Si
     result[group_of_first[first]].push_back(rank);
   }
   return result;
+}
+
+// The head and blocks for multi-token prediction in layers, by the multiplications of a token.
+double end_weight(const Model& model) {
+  const ParameterCounts all = parameter_counts(model);
+  const auto body = static_cast<double>(all.active(model) - all.embedding - all.head);
+  const double layer = body / model.layers;
+  const double head = static_cast<double>(model.hidden) * model.vocabulary;
+  return (head + model.mtp_layers * (layer + head)) / layer;
 }
 
 Wide stage_ranks(const Layout& layout) {
@@ -471,7 +481,16 @@ std::vector<std::uint32_t> layers_of_chunks(const Layout& layout, const Model& m
   if (!layout.chunk_layers.empty()) return layout.chunk_layers;
   const std::uint32_t count = layout.pipeline * layout.virtual_stages;
   std::vector<std::uint32_t> layers(count, model.layers / count);
-  for (std::uint32_t chunk = 0; chunk < model.layers % count; ++chunk) ++layers[chunk];
+  if (model.layers % count == 0) return layers;
+  // What the last chunk has besides, in layers.
+  const double beside = end_weight(model);
+  const double share = (model.layers + beside) / count;
+  const auto last = static_cast<std::uint32_t>(
+      std::clamp(std::round(share - beside), 0.0, static_cast<double>(layers.back())));
+  const std::uint32_t others = model.layers - last;
+  std::fill(layers.begin(), layers.end() - 1, others / (count - 1));
+  for (std::uint32_t chunk = 0; chunk < others % (count - 1); ++chunk) ++layers[chunk];
+  layers.back() = last;
   return layers;
 }
 

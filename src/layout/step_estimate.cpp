@@ -162,10 +162,19 @@ class Estimate {
     if (layout_.sharding == Sharding::Parameters && times_ != nullptr) {
       const StateMessages messages =
           parts_.state_messages(layout_, parts_.layer_parameters(layout_, layer));
+      // Parameters that stay gathered come once: a part of that for each micro-batch.
       const double gather = time(messages.gather);
       const double reduce = time(messages.reduce);
-      hide_states(result.forward, gather);
-      hide_states(result.backward, (layout_.keep_gathered ? 0 : gather) + reduce);
+      hide_states(result.forward, gather, layout_.keep_gathered ? 1 / micro_batches_ : 1);
+      if (shape_.schedule == PipelineSchedule::ZeroBubbleV ||
+          shape_.schedule == PipelineSchedule::ZeroBubbleH1) {
+        hide_states(result.backward, layout_.keep_gathered ? 0 : gather, 1);
+        const double before = result.backward.total();
+        hide_states(result.backward, reduce, 1);
+        result.weight_gradient += result.backward.total() - before;
+      } else {
+        hide_states(result.backward, (layout_.keep_gathered ? 0 : gather) + reduce, 1);
+      }
     }
     return result;
   }
@@ -173,12 +182,11 @@ class Estimate {
     pass[StepPart::Host] += std::max(0.0, host - pass.total());
   }
   // The next unit's gathering and the last one's reduction go on beside a unit's kernels.
-  void hide_states(Ledger& pass, double message) const {
+  void hide_states(Ledger& pass, double message, double times) const {
     const double kernels = pass.total();
-    const bool hides = job_.overlap.parameters;
-    const double beside = hides ? message : 0;
-    pass[StepPart::Data] += message - beside + std::max(0.0, beside - kernels) +
-                            job_.stack.contention * std::min(kernels, beside);
+    const double beside = job_.overlap.parameters ? message : 0;
+    pass[StepPart::Data] += times * (message - beside + std::max(0.0, beside - kernels) +
+                                     job_.stack.contention * std::min(kernels, beside));
   }
 
   void chunks() {
@@ -207,7 +215,8 @@ class Estimate {
       const std::uint32_t stage = stage_of(shape_, chunk);
       if (chunk < layout_.pipeline) first_chunk_[stage] = sum;
       stage_[stage].add(sum);
-      if (shape_.schedule == PipelineSchedule::ZeroBubbleV) {
+      if (shape_.schedule == PipelineSchedule::ZeroBubbleV ||
+          shape_.schedule == PipelineSchedule::ZeroBubbleH1) {
         chunk_times_.push_back({from_seconds(sum.forward.total()),
                                 from_seconds(sum.backward.total() - sum.weight_gradient),
                                 from_seconds(sum.weight_gradient)});
@@ -238,19 +247,8 @@ class Estimate {
     if (p == 1) return body(0);
     switch (shape_.schedule) {
       case PipelineSchedule::ZeroBubbleV:
-        return zero_bubble_v();
-      case PipelineSchedule::ZeroBubbleH1: {
-        double most = 0;
-        double idle = 0;
-        for (std::uint32_t s = 0; s < p; ++s) {
-          most = std::max(most, body(s));
-          if (s + 1 == p) break;
-          const Passes& stage = stage_[s];
-          idle += std::max(0.0, stage.forward.total() + stage.backward.total() -
-                                    2 * stage.weight_gradient);
-        }
-        return most + idle + 2 * (p - 1) * hop_;
-      }
+      case PipelineSchedule::ZeroBubbleH1:
+        return zero_bubble();
       case PipelineSchedule::GPipe:
       case PipelineSchedule::OneForwardOneBackward:
       case PipelineSchedule::Interleaved:
@@ -286,8 +284,9 @@ class Estimate {
     return trip + (m - 1) * period;
   }
 
-  // Its bubble has no closed form where times differ: run as many micro-batches as fill it.
-  [[nodiscard]] double zero_bubble_v() const {
+  // What weight gradients fill has no closed form where times differ: run as many micro-batches as
+  // fill the pipeline.
+  [[nodiscard]] double zero_bubble() const {
     PipelineShape shape = shape_;
     shape.micro_batches = std::min(shape.micro_batches, 2 * shape.stages);
     const PipelineRun run =
@@ -309,11 +308,13 @@ class Estimate {
     const std::vector<std::uint32_t> layers = layers_of_chunks(layout_, job_.model);
     const auto count = static_cast<std::uint32_t>(layers.size());
     OwnParameters own;
+    double units = 0;
     std::uint32_t layer = 0;
-    std::vector<double> of_kind(parts_.layer_kinds(), 0);
     for (std::uint32_t chunk = 0; chunk < count; ++chunk) {
       for (std::uint32_t i = 0; i < layers[chunk]; ++i, ++layer) {
-        if (stage_of(shape_, chunk) == stage) own += parts_.layer_parameters(layout_, layer);
+        if (stage_of(shape_, chunk) != stage) continue;
+        own += parts_.layer_parameters(layout_, layer);
+        ++units;
       }
     }
     if (stage == 0) own += parts_.embedding_parameters(layout_);
@@ -325,7 +326,9 @@ class Estimate {
       bytes = std::max(bytes, static_cast<double>(message.bytes.count()));
     }
     const auto bucket = static_cast<double>(job_.overlap.bucket.count());
-    result.buckets = bucket > 0 ? std::max(1.0, std::floor(bytes / bucket)) : 1;
+    // Buckets are whole layers, and a stage's end.
+    const double most = std::max(1.0, units);
+    result.buckets = bucket > 0 ? std::clamp(std::floor(bytes / bucket), 1.0, most) : 1;
     result.gather = in_buckets(messages.gather, result.buckets);
     result.reduce = in_buckets(messages.reduce, result.buckets);
     return result;
@@ -363,14 +366,22 @@ class Estimate {
   }
 
   // The first unit's gathering has nothing before it to hide behind, the last one's reduction
-  // nothing after it.
+  // nothing after it. Without overlap the ends' are exposed in every pass.
   void unhidden_units(Ledger& ledger) const {
     const StateMessages first =
         parts_.state_messages(layout_, parts_.embedding_parameters(layout_));
     const StateMessages head = parts_.state_messages(layout_, parts_.head_parameters(layout_));
-    const double passes = layout_.keep_gathered ? 1 : micro_batches_;
-    ledger[StepPart::Data] += passes * (time(first.gather) + time(head.gather)) +
-                              time(first.reduce) + time(head.reduce);
+    if (job_.overlap.parameters) {
+      ledger[StepPart::Data] += time(first.gather) + time(first.reduce);
+      return;
+    }
+    const double gathers = layout_.keep_gathered ? 1 : 2 * micro_batches_;
+    ledger[StepPart::Data] += gathers * std::max(time(first.gather), time(head.gather)) +
+                              micro_batches_ * std::max(time(first.reduce), time(head.reduce));
+    if (layout_.pipeline == 1) {
+      ledger[StepPart::Data] += gathers * std::min(time(first.gather), time(head.gather)) +
+                                micro_batches_ * std::min(time(first.reduce), time(head.reduce));
+    }
   }
 
   void gradients(Ledger& ledger) const {
@@ -378,6 +389,7 @@ class Estimate {
     double gather_before = 0;
     double earlier = 0;  // How long before stage 0 a stage has ended its backwards.
     double later = 0;    // How long after stage 0 it starts.
+    double each_micro_batch = 0;
     for (std::uint32_t s = 0; s < layout_.pipeline; ++s) {
       const Traffic stage = traffic(s);
       const double backward = stage_[s].backward.total();
@@ -395,14 +407,17 @@ class Estimate {
       }
       gather_before = std::max(gather_before, waits - (job_.overlap.parameters ? later : 0));
       if (layout_.sharding == Sharding::Gradients && micro_batches_ > 1) {
-        // Every micro-batch's gradients are reduced, as the last one's.
-        ledger[StepPart::Data] += (micro_batches_ - 1) * std::max(0.0, exposed) /
-                                  static_cast<double>(layout_.pipeline);
+        // Every micro-batch's gradients are reduced: beside its backward and the next forward.
+        const double hides = job_.overlap.gradients ? backward + forward : 0;
+        each_micro_batch = std::max(
+            each_micro_batch, std::max(0.0, stage.reduce - hides) +
+                                  job_.stack.contention * std::min(hides, stage.reduce));
       }
       earlier += first_chunk_[s].backward.total() + hop_;
       later += first_chunk_[s].forward.total() + hop_;
     }
-    ledger[StepPart::Data] += reduce_after + gather_before;
+    ledger[StepPart::Data] +=
+        reduce_after + gather_before + (micro_batches_ - 1) * each_micro_batch;
   }
 
   // --- Result ---

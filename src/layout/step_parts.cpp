@@ -294,25 +294,28 @@ Duration StepParts::optimizer(const Layout& layout, std::uint32_t stage) const {
   const double master = options.fp32_master ? 4 : wide;
   const double moment = options.bf16_moments ? 2 : 4;
   const double states = master + moments(options.optimizer) * moment;
-  // The norm of gradients reads them once more.
-  KernelSum sum;
-  sum.add(impl_->kernels.run(Elementwise{bytes_of(updated, gradient), Bytes{}}));
-  sum.add(impl_->kernels.run(
-      Elementwise{bytes_of(updated, gradient + states), bytes_of(updated, states + wide)}));
+  // The norm of gradients reads them once more. Both are long kernels over flat buffers, which no
+  // stack slows down.
+  const KernelTimer& timer = impl_->kernels.timer();
+  Duration time =
+      timer.elementwise({bytes_of(updated, gradient), Bytes{}}).total +
+      timer.elementwise({bytes_of(updated, gradient + states), bytes_of(updated, states + wide)})
+          .total;
   // What has changed is brought into the narrow type anew.
   if (options.cached_quantised && !options.quantised_parameters &&
       layout.sharding != Sharding::Parameters) {
-    sum.add(impl_->kernels.run(
-        Quantise{static_cast<std::uint64_t>(std::llround(own.trained_dense + own.trained_experts)),
-                 options.compute}));
+    const double elements = own.trained_dense + own.trained_experts;
+    time += timer.quantise({static_cast<std::uint64_t>(std::llround(elements)), options.compute})
+                .total;
   }
-  return sum.time;
+  return time;
 }
 
 Bytes StepParts::boundary_bytes(const Layout& layout) const {
   const Model& model = impl_->job.model;
+  const bool split = layout.sequence_parallel || impl_->job.overlap.scatter_boundary;
   const double tokens = 1.0 * layout.micro_batch * impl_->job.sequence / layout.context /
-                        (layout.sequence_parallel ? layout.tensor : 1);
+                        (split ? layout.tensor : 1);
   return bytes_of(tokens * model.hidden, impl_->wide());
 }
 

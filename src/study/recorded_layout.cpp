@@ -129,7 +129,7 @@ void set_sharding(const TrainingRecord& record, const SoftwareStack& stack, Layo
   if (layout.sharding != Sharding::None && !whole) layout.shard_group = group;
 }
 
-void set_pipeline(const TrainingRecord& record, Layout& layout,
+void set_pipeline(const TrainingRecord& record, const SoftwareStack& stack, Layout& layout,
                   std::vector<std::string>& assumptions) {
   const std::string& word = record.layout.schedule;
   layout.schedule = PipelineSchedule::OneForwardOneBackward;
@@ -140,6 +140,15 @@ void set_pipeline(const TrainingRecord& record, Layout& layout,
     layout.schedule = *schedule;
   }
   layout.virtual_stages = record.layout.virtual_stages.value_or(1);
+  const std::uint32_t deepest = record.model->layers / layout.pipeline;
+  if (!record.layout.virtual_stages && word.empty() && stack.interleaved && deepest > 1 &&
+      record.model->layers % layout.pipeline == 0 &&
+      micro_batches(layout) % layout.pipeline == 0) {
+    layout.virtual_stages = deepest;
+    assumptions.emplace_back(fmt::format(
+        "virtual stages are not stated: {}, a layer each, as recipes of {} have it", deepest,
+        stack.name));
+  }
   if (layout.schedule == PipelineSchedule::Interleaved && layout.virtual_stages == 1) {
     layout.virtual_stages = 2;
     assumptions.emplace_back("virtual stages of the interleaved schedule are not stated: 2");
@@ -156,7 +165,7 @@ void set_pipeline(const TrainingRecord& record, Layout& layout,
     --layout.chunk_layers.back();
     assumptions.emplace_back("embedding and head stand for a layer each in their stages");
   } else if (layers % chunks != 0) {
-    assumptions.emplace_back("layers do not divide: as even as can be, earlier stages have more");
+    assumptions.emplace_back("layers do not divide: as even as can be with the head counted");
   }
 }
 
@@ -188,7 +197,7 @@ constexpr std::array precision_words = {
     PrecisionWord{"fp8-cs", KernelType::Fp8},
     PrecisionWord{"fp8-ds", KernelType::Fp8},
     PrecisionWord{"fp8-tensorwise", KernelType::Fp8},
-    PrecisionWord{"fp8-rowwise", KernelType::Fp8},
+    PrecisionWord{"fp8-rowwise", KernelType::Fp8Block},
     PrecisionWord{"fp8-sc", KernelType::Fp8Block},
     PrecisionWord{"fp8-block", KernelType::Fp8Block},
     PrecisionWord{"mxfp8", KernelType::Mxfp8},
@@ -210,7 +219,7 @@ Layout recorded_layout(const TrainingRecord& record, const SoftwareStack& stack,
       std::max<std::uint64_t>(*record.hardware.gpus / std::max<std::uint64_t>(replica, 1), 1)));
   layout.micro_batch = stated.micro_batch.value_or(1);
   if (!stated.micro_batch) assumptions.emplace_back("the micro-batch is not stated: 1");
-  set_pipeline(record, layout, assumptions);
+  set_pipeline(record, stack, layout, assumptions);
   set_experts(record, layout, assumptions);
   layout.sequence_parallel =
       layout.tensor > 1 && stated.sequence_parallel.value_or(stack.sequence_parallel);

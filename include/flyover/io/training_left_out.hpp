@@ -27,10 +27,10 @@ using StackChanges = std::vector<std::pair<std::string, std::string>>;
 // configs/training-left-out.json:
 //
 //   {"format": "flyover-training-left-out-1", "summary": "...",
-//    "parameters": ["nemo-25#/slowdowns/2/gemm", ...],
-//    "groups": {"pretrain-llama3-8b-...": [1.21, ...], ...}}
+//    "parameters": {"nemo-25": ["/slowdowns/2/gemm", ...], ...},
+//    "groups": {"pretrain-llama3-8b-...": {"nemo-25": [1.21, ...]}, ...}}
 //
-// with the values of one group in the order of the parameters.
+// with the values of the stacks that a group's results ran on, in the order of the parameters.
 class TrainingLeftOut {
  public:
   // Throws InputError for whatever is missing or does not fit together.
@@ -38,13 +38,12 @@ class TrainingLeftOut {
   // The shipped one; nothing when none is shipped.
   [[nodiscard]] static std::optional<TrainingLeftOut> shipped();
 
-  [[nodiscard]] bool knows(const std::string& group) const { return values_.contains(group); }
+  [[nodiscard]] bool knows(const std::string& group) const { return changes_.contains(group); }
   // All stacks, with the values that were fitted without the group. Requires a known group.
   [[nodiscard]] std::map<std::string, SoftwareStack> stacks(const std::string& group) const;
 
  private:
-  std::vector<std::string> parameters_;
-  std::map<std::string, std::vector<std::string>> values_;  // JSON texts.
+  std::map<std::string, StackChanges> changes_;  // By group.
 };
 
 }  // namespace flyover::io

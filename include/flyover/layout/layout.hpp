@@ -89,9 +89,10 @@ struct Layout {
   std::vector<std::string> recompute_modules;  // Of recompute_module_names; with Selective.
   std::uint32_t micro_batch = 1;               // b, sequences.
   std::uint32_t global_batch = 1;              // B, sequences.
-  // Layers of each of the pipeline x virtual_stages chunks, in model order; empty: as even as can
-  // be, the earlier ones taking what is left over. The first and the last may be empty: an
-  // embedding or a head alone.
+  // Layers of each of the pipeline x virtual_stages chunks, in model order; empty: as many each, and
+  // where that cannot be, as even as can be with the head and blocks for multi-token prediction
+  // counted as what they multiply, the earlier chunks taking what is left over. The first and the
+  // last may be empty: an embedding or a head alone.
   std::vector<std::uint32_t> chunk_layers;
   // The vocabulary is padded to a multiple of this x tensor (128 is Megatron's); 0: it is not, and
   // tensor must divide it.

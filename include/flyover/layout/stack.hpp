@@ -69,6 +69,9 @@ struct SoftwareStack {
   Recompute recompute = Recompute::None;
   std::vector<std::string> recompute_modules;  // With Selective.
   bool sequence_parallel = true;               // With tensor parallelism.
+  // Published results that do not state virtual stages have a chunk per layer where layers and
+  // micro-batches divide; a job that does not has one per stage.
+  bool interleaved = false;
   std::uint32_t vocabulary_multiple = 128;
 };
 

@@ -48,6 +48,10 @@ struct Overlap {
   bool gradients = true;   // Reduced while the last micro-batch's backward goes on.
   bool parameters = true;  // Gathered while the first forward goes on; ZeRO-3: the next unit's.
   bool pipeline = true;    // Sends and receives beside other micro-batches.
+  // Without sequence parallelism too, each tensor rank sends its part of what goes to the next stage,
+  // and they gather it there (Megatron's scatter-gather; the gathering, inside a node, costs nothing
+  // here).
+  bool scatter_boundary = false;
   bool context = true;     // A ring's next block while attention works on this one.
   bool experts = false;    // Dispatch and combine beside another micro-batch's work.
   ExpertDispatch dispatch = ExpertDispatch::AllToAll;

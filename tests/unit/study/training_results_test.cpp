@@ -319,17 +319,18 @@ TEST_CASE("left-out values belong to groups", "[study][training]") {
         "l.json", R"({"format": "flyover-training-left-out-1", )" + rest + "}"));
   };
   const io::TrainingLeftOut left_out = read(
-      R"("parameters": ["megatron-2021#/interference/straggling", "nemo-25#/host/step"],
-         "groups": {"g": [0.125, "9 ms"]})");
+      R"("parameters": {"megatron-2021": ["/interference/straggling"], "nemo-25": ["/host/step"]},
+         "groups": {"g": {"megatron-2021": [0.125], "nemo-25": ["9 ms"]}})");
   CHECK(left_out.knows("g"));
   CHECK_FALSE(left_out.knows("h"));
   const auto stacks = left_out.stacks("g");
   CHECK(stacks.at("megatron-2021").straggling == 0.125);
   CHECK(to_seconds(stacks.at("nemo-25").step_host) == Approx(0.009));
-  CHECK_THROWS_WITH(read(R"("parameters": ["nemo-25#/host/step"], "groups": {"g": []})"),
-                    Contains("/groups/g: expected 1 values, got 0"));
-  CHECK_THROWS_WITH(read(R"("parameters": ["nemo-25"], "groups": {})"),
-                    Contains("/parameters/0: expected a stack and a JSON pointer"));
+  CHECK_THROWS_WITH(
+      read(R"("parameters": {"nemo-25": ["/host/step"]}, "groups": {"g": {"nemo-25": []}})"),
+      Contains("/groups/g/nemo-25: expected 1 values, got 0"));
+  CHECK_THROWS_WITH(read(R"("parameters": {"nemo-25": ["host"]}, "groups": {})"),
+                    Contains("/parameters/nemo-25/0: expected a JSON pointer"));
   CHECK_THROWS_WITH(io::TrainingLeftOut(io::Document::parse("l.json", R"({"format": "x"})")),
                     Contains("expected \"flyover-training-left-out-1\""));
 }
