@@ -159,7 +159,7 @@ TEST_CASE("precisions have types", "[study][training]") {
   };
   CHECK(type("bf16/fp16") == KernelType::Bf16);
   CHECK(type("fp8-cs") == KernelType::Fp8);
-  CHECK(type("fp8-rowwise") == KernelType::Fp8);
+  CHECK(type("fp8-rowwise") == KernelType::Fp8Block);
   CHECK(type("mxfp8") == KernelType::Mxfp8);
   CHECK(type("nvfp4") == KernelType::Nvfp4);
 }
