@@ -37,8 +37,8 @@ struct Linear {
   std::string_view backward_name;
   std::string_view weight_name;
   Cut cut = Cut::Whole;
-  Count in = 1;   // Width of what enters on this rank,
-  Count out = 1;  // and of what leaves.
+  Count in = 1;          // Width of what enters on this rank,
+  Count out = 1;         // and of what leaves.
   bool adapted = false;  // By LoRA.
 };
 
@@ -101,8 +101,9 @@ class Writer {
   LayerWork head() {
     for (std::uint32_t block = 0; block < model_.mtp_layers; ++block) {
       const Count h = model_.hidden;
-      const Linear projection{"mtp-projection", "mtp-projection backward", "mtp-projection weights",
-                              Cut::Column, 2 * h, parts(h, t_)};
+      const Linear projection{
+          "mtp-projection", "mtp-projection backward", "mtp-projection weights", Cut::Column, 2 * h,
+          parts(h, t_)};
       norm_forward("norm-mtp");
       linear_forward(projection, {});
       const LayerWork last = layer_work(job_, kernels_, layout_, model_.layers - 1, domain_);
@@ -148,7 +149,9 @@ class Writer {
     if (!kept) quantise(sum, elements);
   }
   // Read and written where gradients are added up over micro-batches.
-  [[nodiscard]] double gradient_bytes() const { return 2 * (options_.fp32_gradients ? 4.0 : wide_); }
+  [[nodiscard]] double gradient_bytes() const {
+    return 2 * (options_.fp32_gradients ? 4.0 : wide_);
+  }
 
   // --- Messages of the tensor group ---
 
@@ -342,8 +345,12 @@ class Writer {
     };
   }
   [[nodiscard]] Linear output_projection() const {
-    return {"out",        "out backward",           "out weights",
-            Cut::Row,     heads() * value_dim(),    model_.hidden,
+    return {"out",
+            "out backward",
+            "out weights",
+            Cut::Row,
+            heads() * value_dim(),
+            model_.hidden,
             options_.lora && options_.lora->attention};
   }
 
@@ -437,8 +444,9 @@ class Writer {
     if (c == 1) return add({}, 0, true);
     switch (layout_.exchange) {
       case ContextExchange::Ring:
-        return add(context_message(CollectiveOp::SendRecv, key_value_row(), backward ? 2 : 1, c - 1),
-                   overlap_.context ? 1 : 0, true);
+        return add(
+            context_message(CollectiveOp::SendRecv, key_value_row(), backward ? 2 : 1, c - 1),
+            overlap_.context ? 1 : 0, true);
       case ContextExchange::AllGather:
         add(context_message(CollectiveOp::AllGather, key_value_row(), c), 0, true);
         if (backward) {
@@ -447,8 +455,8 @@ class Writer {
         }
         return;
       case ContextExchange::AllToAll: {
-        const Message apart = context_message(CollectiveOp::AllToAll,
-                                              query_row() + key_value_row(), 1);
+        const Message apart =
+            context_message(CollectiveOp::AllToAll, query_row() + key_value_row(), 1);
         const Message together = context_message(CollectiveOp::AllToAll, output_row(), 1);
         exchange_item(backward ? "heads of gradients" : "heads of queries, keys and values",
                       backward ? together : apart, backward);
@@ -487,13 +495,21 @@ class Writer {
   }
 
   [[nodiscard]] Linear up(Count width) const {
-    return {"up",        "up backward",  "up weights",
-            Cut::Column, model_.hidden,  (model_.ffn_matrices - 1) * parts(width, t_),
+    return {"up",
+            "up backward",
+            "up weights",
+            Cut::Column,
+            model_.hidden,
+            (model_.ffn_matrices - 1) * parts(width, t_),
             options_.lora && options_.lora->ffn};
   }
   [[nodiscard]] Linear down(Count width) const {
-    return {"down",   "down backward",   "down weights",
-            Cut::Row, parts(width, t_),  model_.hidden,
+    return {"down",
+            "down backward",
+            "down weights",
+            Cut::Row,
+            parts(width, t_),
+            model_.hidden,
             options_.lora && options_.lora->ffn};
   }
   void activate(KernelSum& sum, double rows, double width, bool backward) const {
@@ -506,7 +522,8 @@ class Writer {
     block_ = block;
     linear_forward(up(width), {});
     KernelSum activation;
-    activate(activation, static_cast<double>(tokens_), static_cast<double>(parts(width, t_)), false);
+    activate(activation, static_cast<double>(tokens_), static_cast<double>(parts(width, t_)),
+             false);
     add_forward("activation", activation, "activation");
     linear_forward(down(width), {});
     block_ = {};
@@ -583,7 +600,8 @@ class Writer {
                        bool first) {
     KernelSum sum;
     quantise(sum, arriving() * static_cast<double>(k));
-    quantise_weights(sum, static_cast<double>(parts(model_.experts->count, layout_.expert) * n * k));
+    quantise_weights(sum,
+                     static_cast<double>(parts(model_.experts->count, layout_.expert) * n * k));
     sum.add(kernels_.run(grouped(n, k)));
     // Each expert's own, which no grouped kernel adds by itself.
     const double outputs = arriving() * static_cast<double>(n) * wide_;
@@ -723,8 +741,8 @@ class Writer {
     if (bytes == Bytes{}) return;
     WorkItem forward = together("layer", work.forward);
     WorkItem backward = together("layer backward", work.backward);
-    const double share = to_seconds(forward.compute) /
-                         to_seconds(forward.compute + backward.compute);
+    const double share =
+        to_seconds(forward.compute) / to_seconds(forward.compute + backward.compute);
     const Bytes first{std::llround(static_cast<double>(bytes.count()) * share)};
     const auto carry = [](WorkItem& item, Bytes part) {
       item.message = Message{GroupKind::Expert, CollectiveOp::AllToAll, part};
@@ -770,7 +788,8 @@ class Writer {
     elementwise(input, scores * (options_.fused_loss ? wide_ : 4), scores * wide_);
     gemm(input, tokens_, matrix.in, matrix.out, wide_, wide_type());
     KernelSum weights;
-    if (!options_.lora) gemm(weights, matrix.in, matrix.out, tokens_, gradient_bytes(), wide_type());
+    if (!options_.lora)
+      gemm(weights, matrix.in, matrix.out, tokens_, gradient_bytes(), wide_type());
     const std::optional<Message> sum = join(CollectiveOp::ReduceScatter);
     const std::optional<Message> again = options_.lora ? std::nullopt : spread(wide_);
     if (late_weights_ || weights.kernels == 0) {
@@ -846,9 +865,9 @@ class Writer {
   const StepKernels& kernels_;
   const Layout& layout_;
   Count t_;
-  Count tokens_;  // Of a micro-batch on one context rank,
-  Count split_;   // and where tensor ranks share them out.
-  double wide_;   // Bytes of an activation,
+  Count tokens_;   // Of a micro-batch on one context rank,
+  Count split_;    // and where tensor ranks share them out.
+  double wide_;    // Bytes of an activation,
   double narrow_;  // and of what matrix multiplications read.
   std::uint32_t domain_;
   bool late_weights_;

@@ -10,8 +10,7 @@
 namespace flyover {
 
 [[nodiscard]] LayerWork layer_work(const TrainingJob& job, const StepKernels& kernels,
-                                   const Layout& layout, std::uint32_t layer,
-                                   std::uint32_t domain);
+                                   const Layout& layout, std::uint32_t layer, std::uint32_t domain);
 [[nodiscard]] LayerWork embedding_work(const TrainingJob& job, const StepKernels& kernels,
                                        const Layout& layout);
 // The final norm, the projection, the loss, and blocks for multi-token prediction with theirs.

@@ -238,7 +238,8 @@ MessageTimes::MessageTimes(MessageTimes&&) noexcept = default;
 
 Duration MessageTimes::time(const Layout& layout, const Message& message) const {
   require(ranks(layout) <= impl_->topology->gpus.size(), "a layout that the cluster has GPUs for");
-  const Duration once = impl_->time(impl_->family(layout, message.group), message.op, message.bytes);
+  const Duration once =
+      impl_->time(impl_->family(layout, message.group), message.op, message.bytes);
   return once * message.count;
 }
 

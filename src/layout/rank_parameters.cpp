@@ -25,8 +25,7 @@ RankParameters rank_parameters(const Model& model, const Layout& layout, std::ui
   RankParameters own;
   own.matrices = attention_parameters(model, layout, static_cast<double>(counts.attention)) +
                  static_cast<double>(counts.dense_ffn + counts.shared_experts) / layout.tensor;
-  own.experts =
-      static_cast<double>(counts.experts) / (1.0 * layout.expert * layout.expert_tensor);
+  own.experts = static_cast<double>(counts.experts) / (1.0 * layout.expert * layout.expert_tensor);
   own.others = static_cast<double>(counts.norms + counts.router);
   return own;
 }

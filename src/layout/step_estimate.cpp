@@ -53,7 +53,7 @@ struct Ledger {
 // One micro-batch through a layer or a chunk.
 struct Passes {
   Ledger forward;
-  Ledger backward;           // All of it, what is repeated included.
+  Ledger backward;             // All of it, what is repeated included.
   double weight_gradient = 0;  // Of the backward.
 
   Passes& add(const Passes& other, double times = 1) {
@@ -132,8 +132,7 @@ class Estimate {
     const double message = time(*item.message);
     const double beside = item.hidden * message;
     const double slowed = compute + job_.stack.contention * std::min(compute, beside);
-    ledger[part_of(item.message->group)] +=
-        (message - beside) + std::max(slowed, beside) - compute;
+    ledger[part_of(item.message->group)] += (message - beside) + std::max(slowed, beside) - compute;
   }
 
   [[nodiscard]] Passes passes(const LayerWork& work) const {
@@ -289,8 +288,7 @@ class Estimate {
   [[nodiscard]] double zero_bubble() const {
     PipelineShape shape = shape_;
     shape.micro_batches = std::min(shape.micro_batches, 2 * shape.stages);
-    const PipelineRun run =
-        run_pipeline(pipeline_program(shape), chunk_times_, from_seconds(hop_));
+    const PipelineRun run = run_pipeline(pipeline_program(shape), chunk_times_, from_seconds(hop_));
     double most = 0;
     for (std::uint32_t s = 0; s < layout_.pipeline; ++s) most = std::max(most, body(s));
     return to_seconds(run.makespan) +
@@ -353,8 +351,8 @@ class Estimate {
       const double bytes = parts_.embedding_parameters(layout_).trained_dense *
                            (job_.options.fp32_gradients ? 4 : 2);
       if (bytes > 0) {
-        ledger[StepPart::Pipeline] +=
-            time(Message{GroupKind::Embedding, CollectiveOp::AllReduce, Bytes{std::llround(bytes)}});
+        ledger[StepPart::Pipeline] += time(
+            Message{GroupKind::Embedding, CollectiveOp::AllReduce, Bytes{std::llround(bytes)}});
       }
     }
     ledger[StepPart::Data] += time(Message{GroupKind::Model, CollectiveOp::AllReduce, Bytes{4}});
@@ -409,9 +407,9 @@ class Estimate {
       if (layout_.sharding == Sharding::Gradients && micro_batches_ > 1) {
         // Every micro-batch's gradients are reduced: beside its backward and the next forward.
         const double hides = job_.overlap.gradients ? backward + forward : 0;
-        each_micro_batch = std::max(
-            each_micro_batch, std::max(0.0, stage.reduce - hides) +
-                                  job_.stack.contention * std::min(hides, stage.reduce));
+        each_micro_batch =
+            std::max(each_micro_batch, std::max(0.0, stage.reduce - hides) +
+                                           job_.stack.contention * std::min(hides, stage.reduce));
       }
       earlier += first_chunk_[s].backward.total() + hop_;
       later += first_chunk_[s].forward.total() + hop_;
@@ -459,7 +457,7 @@ class Estimate {
 }  // namespace
 
 std::string_view to_string(StepPart part) {
-  constexpr std::string_view names[] = {"compute",    "recompute",  "host",   "exposed tp",
+  constexpr std::string_view names[] = {"compute",    "recompute",  "host",       "exposed tp",
                                         "exposed cp", "exposed ep", "exposed pp", "exposed dp",
                                         "bubble",     "optimizer",  "straggling"};
   return names[static_cast<std::size_t>(part)];

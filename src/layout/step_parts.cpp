@@ -108,15 +108,15 @@ struct StepParts::Impl {
     OwnParameters own;
     if (lora.attention) {
       const double heads = attention.heads * attention.head_dim;
-      const double values = attention.latent ? 1.0 * attention.heads * attention.latent->value_dim
-                                             : heads;
+      const double values =
+          attention.latent ? 1.0 * attention.heads * attention.latent->value_dim : heads;
       if (attention.latent) {
         const LatentAttention& latent = *attention.latent;
         const double query_in = latent.query_rank > 0 ? latent.query_rank : h;
-        own.trained_dense += r * (h + latent.query_rank + latent.kv_rank + latent.rope_dim) +
-                             r * (query_in + heads / t) +
-                             r * (latent.kv_rank +
-                                  attention.heads * (latent.nope_dim + latent.value_dim) / t);
+        own.trained_dense +=
+            r * (h + latent.query_rank + latent.kv_rank + latent.rope_dim) +
+            r * (query_in + heads / t) +
+            r * (latent.kv_rank + attention.heads * (latent.nope_dim + latent.value_dim) / t);
       } else {
         own.trained_dense += r * (h + (heads + 2.0 * attention.kv_heads * attention.head_dim) / t);
       }
@@ -139,7 +139,8 @@ struct StepParts::Impl {
   }
 
   // Everything is trained, or the adapters beside it alone.
-  [[nodiscard]] OwnParameters own(double dense, double experts, const OwnParameters& adapters) const {
+  [[nodiscard]] OwnParameters own(double dense, double experts,
+                                  const OwnParameters& adapters) const {
     if (!job.options.lora) return {dense, experts, dense, experts};
     return {dense + adapters.trained_dense, experts + adapters.trained_experts,
             adapters.trained_dense, adapters.trained_experts};
@@ -148,10 +149,9 @@ struct StepParts::Impl {
   void add_messages(StateMessages& messages, const Layout& layout, GroupKind shard,
                     GroupKind replica, double gathered, double trained) const {
     const double gradient = job.options.fp32_gradients ? 4 : wide();
-    const double parameter =
-        job.options.quantised_parameters
-            ? std::min(wide(), bytes_per_element(job.options.compute))
-            : wide();
+    const double parameter = job.options.quantised_parameters
+                                 ? std::min(wide(), bytes_per_element(job.options.compute))
+                                 : wide();
     const std::uint32_t shards = group_size(layout, shard);
     const std::uint32_t replicas = group_size(layout, replica);
     const auto add = [](std::vector<Message>& list, GroupKind group, CollectiveOp op, Bytes bytes) {
@@ -260,8 +260,8 @@ OwnParameters StepParts::head_parameters(const Layout& layout) const {
   }
   if (model.mtp_layers > 0) {
     const RankParameters last = rank_parameters(model, layout, model.layers - 1);
-    dense += model.mtp_layers *
-             (last.matrices + last.others + 2 * h * h / layout.tensor + 3 * norm);
+    dense +=
+        model.mtp_layers * (last.matrices + last.others + 2 * h * h / layout.tensor + 3 * norm);
     experts += model.mtp_layers * last.experts;
   }
   return impl_->own(dense, experts, {});
@@ -305,8 +305,8 @@ Duration StepParts::optimizer(const Layout& layout, std::uint32_t stage) const {
   if (options.cached_quantised && !options.quantised_parameters &&
       layout.sharding != Sharding::Parameters) {
     const double elements = own.trained_dense + own.trained_experts;
-    time += timer.quantise({static_cast<std::uint64_t>(std::llround(elements)), options.compute})
-                .total;
+    time +=
+        timer.quantise({static_cast<std::uint64_t>(std::llround(elements)), options.compute}).total;
   }
   return time;
 }
@@ -314,8 +314,8 @@ Duration StepParts::optimizer(const Layout& layout, std::uint32_t stage) const {
 Bytes StepParts::boundary_bytes(const Layout& layout) const {
   const Model& model = impl_->job.model;
   const bool split = layout.sequence_parallel || impl_->job.overlap.scatter_boundary;
-  const double tokens = 1.0 * layout.micro_batch * impl_->job.sequence / layout.context /
-                        (split ? layout.tensor : 1);
+  const double tokens =
+      1.0 * layout.micro_batch * impl_->job.sequence / layout.context / (split ? layout.tensor : 1);
   return bytes_of(tokens * model.hidden, impl_->wide());
 }
 

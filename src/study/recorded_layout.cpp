@@ -142,12 +142,11 @@ void set_pipeline(const TrainingRecord& record, const SoftwareStack& stack, Layo
   layout.virtual_stages = record.layout.virtual_stages.value_or(1);
   const std::uint32_t deepest = record.model->layers / layout.pipeline;
   if (!record.layout.virtual_stages && word.empty() && stack.interleaved && deepest > 1 &&
-      record.model->layers % layout.pipeline == 0 &&
-      micro_batches(layout) % layout.pipeline == 0) {
+      record.model->layers % layout.pipeline == 0 && micro_batches(layout) % layout.pipeline == 0) {
     layout.virtual_stages = deepest;
-    assumptions.emplace_back(fmt::format(
-        "virtual stages are not stated: {}, a layer each, as recipes of {} have it", deepest,
-        stack.name));
+    assumptions.emplace_back(
+        fmt::format("virtual stages are not stated: {}, a layer each, as recipes of {} have it",
+                    deepest, stack.name));
   }
   if (layout.schedule == PipelineSchedule::Interleaved && layout.virtual_stages == 1) {
     layout.virtual_stages = 2;

@@ -89,8 +89,8 @@ struct Layout {
   std::vector<std::string> recompute_modules;  // Of recompute_module_names; with Selective.
   std::uint32_t micro_batch = 1;               // b, sequences.
   std::uint32_t global_batch = 1;              // B, sequences.
-  // Layers of each of the pipeline x virtual_stages chunks, in model order; empty: as many each, and
-  // where that cannot be, as even as can be with the head and blocks for multi-token prediction
+  // Layers of each of the pipeline x virtual_stages chunks, in model order; empty: as many each,
+  // and where that cannot be, as even as can be with the head and blocks for multi-token prediction
   // counted as what they multiply, the earlier chunks taking what is left over. The first and the
   // last may be empty: an embedding or a head alone.
   std::vector<std::uint32_t> chunk_layers;

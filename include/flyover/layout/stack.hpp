@@ -20,8 +20,8 @@
 namespace flyover {
 
 // Kernels inside a step take so many times what they take alone (KernelTimer): power limits the
-// clocks of a GPU that is busy for minutes, caches are cold, shapes are less even. Of the rules that
-// match, each value of the last that states it (above 0) counts.
+// clocks of a GPU that is busy for minutes, caches are cold, shapes are less even. Of the rules
+// that match, each value of the last that states it (above 0) counts.
 struct SlowdownRule {
   KernelScope where;
   double gemm = 0;

@@ -24,8 +24,8 @@ enum class StepPart : std::uint8_t {
   Context,
   Expert,
   Pipeline,
-  Data,       // gradients and parameters;
-  Bubble,     // waiting for other stages;
+  Data,    // gradients and parameters;
+  Bubble,  // waiting for other stages;
   Optimizer,
   Straggling  // waiting for slower ranks.
 };

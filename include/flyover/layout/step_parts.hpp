@@ -47,8 +47,8 @@ struct WorkItem {
   std::string_view name;  // "qkv", "attention", ...; has static storage.
   Duration compute{};     // K, of the kernels in this stack.
   std::uint32_t kernels = 0;
-  Flops flops;            // Done, recomputation included.
-  Bytes bytes;            // Through memory, at least.
+  Flops flops;              // Done, recomputation included.
+  Bytes bytes;              // Through memory, at least.
   Duration memory_bound{};  // Of K, kernels that wait for memory or for their own start.
   std::optional<Message> message;
   bool message_first = true;  // What is not hidden comes before the kernels.
@@ -84,14 +84,13 @@ struct OwnParameters {
   }
 };
 
-// Pieces of a job on one kind of GPU. Layers are the same for all layouts that agree in what a layer
-// depends on (tensor, context, expert, micro-batch, ...): found by that key, computed once.
+// Pieces of a job on one kind of GPU. Layers are the same for all layouts that agree in what a
+// layer depends on (tensor, context, expert, micro-batch, ...): found by that key, computed once.
 class StepParts {
  public:
   // Throws InputError when the kernel model or the GPU cannot do what the job asks for.
   // `domain`: GPUs of one scale-up domain, which a fused dispatch sends one copy of a token to.
-  StepParts(TrainingJob job, const KernelModel& kernels, const GpuModel& gpu,
-            std::uint32_t domain);
+  StepParts(TrainingJob job, const KernelModel& kernels, const GpuModel& gpu, std::uint32_t domain);
   ~StepParts();
   StepParts(StepParts&&) noexcept;
 

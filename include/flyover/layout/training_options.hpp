@@ -1,7 +1,8 @@
 #pragma once
 
 // How a model is trained, as far as time, memory and messages depend on it: number formats,
-// optimizer, what kernels keep, what overlaps. The layout says where things lie, this what they are.
+// optimizer, what kernels keep, what overlaps. The layout says where things lie, this what they
+// are.
 
 #include <cstdint>
 #include <optional>
@@ -31,15 +32,15 @@ struct Lora {
 
 // How a matrix multiplication of a tensor group overlaps with its message.
 enum class TensorOverlap : std::uint8_t {
-  None,  // Only what autograd overlaps: the input's gathering with the input gradient, its
-         // gradient's reduction with the weight gradient.
+  None,      // Only what autograd overlaps: the input's gathering with the input gradient, its
+             // gradient's reduction with the weight gradient.
   Pipelined  // Also forward, cut into as many parts as there are ranks (userbuffers, async-TP).
 };
 
 enum class ExpertDispatch : std::uint8_t {
-  AllToAll,   // One copy per token and expert.
-  Fused,      // One copy per token and node, and per GPU within it (DeepEP, HybridEP).
-  AllGather   // Every token to every expert rank.
+  AllToAll,  // One copy per token and expert.
+  Fused,     // One copy per token and node, and per GPU within it (DeepEP, HybridEP).
+  AllGather  // Every token to every expert rank.
 };
 
 // What runs beside what. Where a thing cannot overlap, its switch does nothing.
@@ -48,12 +49,12 @@ struct Overlap {
   bool gradients = true;   // Reduced while the last micro-batch's backward goes on.
   bool parameters = true;  // Gathered while the first forward goes on; ZeRO-3: the next unit's.
   bool pipeline = true;    // Sends and receives beside other micro-batches.
-  // Without sequence parallelism too, each tensor rank sends its part of what goes to the next stage,
-  // and they gather it there (Megatron's scatter-gather; the gathering, inside a node, costs nothing
-  // here).
+  // Without sequence parallelism too, each tensor rank sends its part of what goes to the next
+  // stage, and they gather it there (Megatron's scatter-gather; the gathering, inside a node, costs
+  // nothing here).
   bool scatter_boundary = false;
-  bool context = true;     // A ring's next block while attention works on this one.
-  bool experts = false;    // Dispatch and combine beside another micro-batch's work.
+  bool context = true;   // A ring's next block while attention works on this one.
+  bool experts = false;  // Dispatch and combine beside another micro-batch's work.
   ExpertDispatch dispatch = ExpertDispatch::AllToAll;
   // Gradients are reduced in buckets of so many bytes or more, whole layers.
   Bytes bucket{std::int64_t{160} << 20};

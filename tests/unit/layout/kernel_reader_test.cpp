@@ -55,7 +55,7 @@ TEST_CASE("a kernel model of one's own states what differs", "[kernel]") {
 
 TEST_CASE("unknown kernel models are named with those that there are", "[kernel]") {
   CHECK_THROWS_WITH(kernel_document("2026"), Contains("no kernels \"2026\", did you mean \"202") &&
-                                                 Contains("there are 2021, 2023, 2025"));
+                                                 Contains("There are 2021, 2023, 2025"));
 }
 
 TEST_CASE("a wrong kernel model is refused with the place and what would be right", "[kernel]") {

@@ -300,10 +300,10 @@ TEST_CASE("families rank layouts by time per sequence", "[study][training]") {
 }
 
 TEST_CASE("changes of a stack reach those that build on it", "[study][training]") {
-  const auto stacks = io::changed_stacks({{"megatron-2021#/interference/straggling", "0.25"},
+  const auto stacks = io::changed_stacks({{"megatron-2021#/defaults/expert_imbalance", "1.25"},
                                           {"nemo-25", R"({"host": {"step": "7 ms"}})"}});
-  CHECK(stacks.at("megatron-2021").straggling == 0.25);
-  CHECK(stacks.at("nemo-24").straggling == 0.25);
+  CHECK(stacks.at("megatron-2021").options.expert_imbalance == 1.25);
+  CHECK(stacks.at("nemo-24").options.expert_imbalance == 1.25);
   CHECK(to_seconds(stacks.at("nemo-25").step_host) == Approx(0.007));
   CHECK(stacks.at("nemo-24").step_host == catalogue().stacks.at("nemo-24").step_host);
   CHECK_THROWS_WITH(io::changed_stacks({{"abacus#/host/step", "1"}}),
