@@ -8,7 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "flyover/base/version.hpp"
+#include "flyover/io/step_error_reader.hpp"
 #include "flyover/report/table.hpp"
+#include "flyover/study/step_error.hpp"
 
 namespace flyover::cli {
 
@@ -221,6 +223,16 @@ ordered_json memory_json(const PlannedLayout& planned) {
           {"stages_bytes", std::move(stages)}};
 }
 
+// Whether a layout may be as fast as the first one for all that is known.
+bool within_error(const StepError& error, const Plan& plan, std::size_t i) {
+  return step_difference(plan.best[i].estimate.time, plan.best[0].estimate.time, true, error, error)
+      .within_error;
+}
+
+StepError error_of(const PlanReport& report) {
+  return io::shipped_step_errors().of(report.job.stack.name);
+}
+
 ordered_json best_json(const PlanReport& report, const GpuPlan& each, std::size_t i) {
   const PlannedLayout& planned = each.plan.best[i];
   const StepEstimate& estimate = planned.estimate;
@@ -239,6 +251,7 @@ ordered_json best_json(const PlanReport& report, const GpuPlan& each, std::size_
                       {"slowest_stage", estimate.slowest_stage},
                       {"memory", memory_json(planned)},
                       {"why", planned.why},
+                      {"within_error", within_error(error_of(report), each.plan, i)},
                       {"replay", nullptr},
                       {"training", training_json(report, planned.layout)}};
   if (report.gpu_hour) out["dollars_per_M_tokens"] = dollars(report, estimate);
@@ -326,6 +339,7 @@ nlohmann::ordered_json training_json(const PlanReport& report, const Layout& lay
 }
 
 std::string plan_text(const PlanReport& report, std::size_t width) {
+  const StepError error = error_of(report);
   std::string text;
   for (const GpuPlan& each : report.plans) {
     const Plan& plan = each.plan;
@@ -337,7 +351,10 @@ std::string plan_text(const PlanReport& report, std::size_t width) {
       for (std::size_t i = 0; i < plan.best.size(); ++i) {
         const PlannedLayout& planned = plan.best[i];
         text += fmt::format("#{}  {}\n", i + 1, layout_words(planned.layout));
-        if (i > 0) text += fmt::format("    against #1: {}\n", planned.why);
+        if (i > 0) {
+          text += fmt::format("    against #1: {}{}\n", planned.why,
+                              within_error(error, plan, i) ? " (within error)" : "");
+        }
       }
       text += '\n' + part_table(each, width) + '\n';
       if (const std::string replayed = replay_text(report, each); !replayed.empty()) {

@@ -10,6 +10,7 @@
 #include "flyover/base/error.hpp"
 #include "flyover/base/version.hpp"
 #include "flyover/io/kernel_reader.hpp"
+#include "flyover/io/step_error_reader.hpp"
 #include "flyover/io/training_reader.hpp"
 #include "flyover/layout/memory.hpp"
 #include "flyover/report/table.hpp"
@@ -80,6 +81,7 @@ StepSide read_plan_side(const io::Document& document, std::string name) {
   side.gpus = root["best_gpus"].count();
   side.gpu = root["gpu"].text();
   side.stack = root["stack"].text();
+  side.error = io::shipped_step_errors().of(side.stack);
   side.library = root["library"].text();
   side.capacity = Bytes{root["memory_capacity_bytes"].integer()};
   for (const io::Field& plan : root["plans"].elements()) {
@@ -114,6 +116,7 @@ StepSide side_of(const PlanReport& report, std::string name) {
   side.gpus = plan.gpus;
   side.gpu = report.gpu;
   side.stack = report.job.stack.name;
+  side.error = io::shipped_step_errors().of(side.stack);
   side.library = report.library;
   set_estimate(side, planned.estimate);
   side.memory = planned.memory.stages[planned.memory.fullest].total();
@@ -141,6 +144,7 @@ StepSide side_of(const io::Document& training, const Cluster& cluster, std::stri
   side.gpus = ranks(workload.layout);
   side.gpu = gpu.name;
   side.stack = job.stack.name;
+  side.error = io::shipped_step_errors().of(side.stack);
   side.library = library_name(cluster.library);
   set_estimate(side, estimate);
   side.memory = memory.stages[memory.fullest].total();
@@ -153,7 +157,7 @@ StepPair compare_sides(const std::vector<StepSide>& sides, std::size_t first, st
   const StepSide& a = sides[first];
   const StepSide& b = sides[second];
   const bool same = a.gpu == b.gpu && a.stack == b.stack && a.library == b.library;
-  return {first, second, same, step_difference(work_time(a), work_time(b), same)};
+  return {first, second, same, step_difference(work_time(a), work_time(b), same, a.error, b.error)};
 }
 
 std::string sides_text(const std::vector<StepSide>& sides, std::size_t width) {
@@ -204,8 +208,6 @@ std::string sides_text(const std::vector<StepSide>& sides, std::size_t width) {
 
 std::string sides_json(const std::vector<StepSide>& sides) {
   ordered_json out = {{"format", "flyover-step-comparison-1"}, {"flyover", version()}};
-  const StepError error = provisional_step_error();
-  out["error"] = {{"common", error.common}, {"own", error.own}, {"provisional", true}};
   out["sides"] = ordered_json::array();
   for (const StepSide& side : sides) {
     ordered_json parts = ordered_json::object();
@@ -215,6 +217,7 @@ std::string sides_json(const std::vector<StepSide>& sides) {
                          {"gpus", side.gpus},
                          {"gpu", side.gpu},
                          {"stack", side.stack},
+                         {"error", {{"common", side.error.common}, {"own", side.error.own}}},
                          {"library", side.library},
                          {"step_s", to_seconds(side.step)},
                          {"tokens_per_s_per_gpu", side.tokens_per_second_per_gpu},

@@ -32,6 +32,7 @@ struct StepSide {
   Bytes memory;  // Of the fullest stage.
   Bytes capacity;
   std::optional<double> dollars_per_million_tokens;
+  StepError error;  // Of the stack.
 };
 
 [[nodiscard]] bool is_plan(const io::Document& document);

@@ -74,8 +74,36 @@ GeometryKey geometry_key(const Layout& layout, GroupKind kind) {
   return key;
 }
 
-// Capacity that a plan takes of a link, per byte of the call: seconds.
-using Busy = std::map<LinkId, double>;
+// Seconds per byte that plans take of links. Empty again after clear().
+class Busy {
+ public:
+  explicit Busy(const Topology& topology)
+      : topology_(&topology),
+        seconds_(topology.links.size(), 0.0) {}
+
+  void add(const std::vector<Hop>& loads) {
+    for (const Hop& load : loads) {
+      double& seconds = seconds_[index(load.link)];
+      if (seconds == 0) touched_.push_back(load.link);
+      seconds += load.share / topology_->links[load.link].bandwidth.per_second();
+    }
+  }
+  // The most that any of these links has to do.
+  [[nodiscard]] double most(const std::vector<Hop>& loads) const {
+    double result = 0;
+    for (const Hop& load : loads) result = std::max(result, seconds_[index(load.link)]);
+    return result;
+  }
+  void clear() {
+    for (const LinkId link : touched_) seconds_[index(link)] = 0;
+    touched_.clear();
+  }
+
+ private:
+  const Topology* topology_;
+  std::vector<double> seconds_;
+  std::vector<LinkId> touched_;
+};
 
 }  // namespace
 
@@ -83,6 +111,13 @@ struct MessageTimes::Impl {
   const Topology* topology;
   const CostModel* cost;
   std::uint32_t node_gpus;  // Of the first node.
+  Busy busy;
+
+  Impl(const Topology& the_topology, const CostModel& the_cost)
+      : topology(&the_topology),
+        cost(&the_cost),
+        node_gpus(the_topology.nodes[NodeId{0}].gpus),
+        busy(the_topology) {}
 
   // Groups around the first node, one of each shape being asked in detail.
   struct Family {
@@ -93,7 +128,7 @@ struct MessageTimes::Impl {
     std::map<std::pair<std::uint32_t, std::int64_t>, Duration> times;  // By operation and bytes.
   };
   std::map<GeometryKey, Family> families;
-  std::map<std::pair<GeometryKey, std::int64_t>, Hop> hops;
+  std::map<std::pair<GeometryKey, std::int64_t>, StageHop> hops;
 
   // Where a group's ranks lie, nodes numbered as they come.
   [[nodiscard]] Ranks signature(const Ranks& group) const {
@@ -136,14 +171,6 @@ struct MessageTimes::Impl {
     return made;
   }
 
-  [[nodiscard]] double capacity(LinkId link) const {
-    return topology->links[link].bandwidth.per_second();
-  }
-  void add(Busy& busy, const std::vector<flyover::Hop>& loads) const {
-    for (const flyover::Hop& load : loads) {
-      busy[load.link] += load.share / capacity(load.link);
-    }
-  }
   // Groups that share links with this one at the same time: by how much bytes flow slower.
   double crowding(Family& family, std::size_t which, CollectiveOp op, Bytes bytes,
                   const CollectivePlan& plan) {
@@ -154,18 +181,16 @@ struct MessageTimes::Impl {
         plan.channels};
     const auto found = family.crowding.find(key);
     if (found != family.crowding.end()) return found->second;
-    Busy own;
-    add(own, *plan.loads);
-    Busy all = own;
+    busy.add(*plan.loads);
     for (std::size_t i = 0; i < family.groups.size(); ++i) {
       if (i == which) continue;
       const CollectivePlan other =
           cost->choose({.op = op, .bytes = bytes, .dtype = {}, .ranks = family.groups[i]}).plan;
-      if (other.loads) add(all, *other.loads);
+      if (other.loads) busy.add(*other.loads);
     }
-    // Only links of this group count; and what limits it alone may be no link.
-    double shared = 0;
-    for (const auto& [link, seconds] : own) shared = std::max(shared, all.at(link));
+    const double shared = busy.most(*plan.loads);
+    busy.clear();
+    // What limits it alone may be no link.
     const double flowing = to_seconds(plan.alone - plan.startup);
     const double alone = flowing / static_cast<double>(bytes.count());
     const double factor = alone > 0 ? std::max(1.0, shared / alone) : 1;
@@ -190,49 +215,51 @@ struct MessageTimes::Impl {
     return slowest;
   }
 
-  Hop hop(const Layout& layout, Bytes bytes) {
-    const std::uint32_t stages = layout.pipeline;
+  // All ranks near the first one of a stage send to the next stage: the slowest of them.
+  Duration boundary(const Layout& layout, std::uint32_t stage, Bytes bytes) {
     const std::uint32_t near = std::min(node_gpus, ranks(layout));
-    Hop result;
-    double sum = 0;
-    for (std::uint32_t boundary = 0; boundary + 1 < stages; ++boundary) {
-      // The ranks around the first one of the stage, all at once.
-      const std::uint32_t first = rank_in_stage(layout, 0, boundary);
-      Busy all;
-      std::vector<CollectivePlan> plans;
-      for (std::uint32_t i = 0; i < near; ++i) {
-        const std::uint32_t from = first - first % near + i;
-        if (from >= ranks(layout) || stage_of_rank(layout, from) != boundary) continue;
-        plans.push_back(
-            cost->point_to_point(from, rank_in_stage(layout, from, boundary + 1), bytes));
-        if (plans.back().loads) add(all, *plans.back().loads);
-      }
-      Duration slowest{};
-      for (const CollectivePlan& plan : plans) {
-        double shared = 0;
-        if (plan.loads) {
-          for (const flyover::Hop& load : *plan.loads) {
-            shared = std::max(shared, all.at(load.link));
-          }
-        }
-        const double flowing = to_seconds(plan.alone - plan.startup);
-        const double crowded = shared * static_cast<double>(bytes.count());
-        slowest = std::max(slowest, plan.startup + from_seconds(std::max(flowing, crowded)));
-      }
-      sum += to_seconds(slowest);
-      result.slowest = std::max(result.slowest, slowest);
+    const std::uint32_t first = rank_in_stage(layout, 0, stage);
+    std::vector<CollectivePlan> plans;
+    for (std::uint32_t i = 0; i < near; ++i) {
+      const std::uint32_t from = first - first % near + i;
+      if (from >= ranks(layout) || stage_of_rank(layout, from) != stage) continue;
+      plans.push_back(cost->point_to_point(from, rank_in_stage(layout, from, stage + 1), bytes));
+      if (plans.back().loads) busy.add(*plans.back().loads);
     }
-    result.mean = from_seconds(sum / (stages - 1));
+    Duration slowest{};
+    for (const CollectivePlan& plan : plans) {
+      const double shared = plan.loads ? busy.most(*plan.loads) : 0;
+      const double flowing = std::max(to_seconds(plan.alone - plan.startup),
+                                      shared * static_cast<double>(bytes.count()));
+      slowest = std::max(slowest, plan.startup + from_seconds(flowing));
+    }
+    busy.clear();
+    return slowest;
+  }
+
+  StageHop hop(const Layout& layout, Bytes bytes) {
+    const std::uint32_t boundaries = layout.pipeline - 1;
+    const std::uint32_t near = std::min(node_gpus, ranks(layout));
+    // Boundaries at the same place of a node, both within it or both across, are alike.
+    std::map<std::pair<std::uint32_t, bool>, Duration> known;
+    StageHop result;
+    double sum = 0;
+    for (std::uint32_t stage = 0; stage < boundaries; ++stage) {
+      const std::uint32_t from = rank_in_stage(layout, 0, stage);
+      const std::uint32_t to = rank_in_stage(layout, 0, stage + 1);
+      const bool within = topology->node_of_rank(from) == topology->node_of_rank(to);
+      const auto [place, is_new] = known.try_emplace({from % near, within});
+      if (is_new) place->second = boundary(layout, stage, bytes);
+      sum += to_seconds(place->second);
+      result.slowest = std::max(result.slowest, place->second);
+    }
+    result.mean = from_seconds(sum / boundaries);
     return result;
   }
 };
 
 MessageTimes::MessageTimes(const Topology& topology, const CostModel& cost)
-    : impl_(std::make_unique<Impl>()) {
-  impl_->topology = &topology;
-  impl_->cost = &cost;
-  impl_->node_gpus = topology.nodes[NodeId{0}].gpus;
-}
+    : impl_(std::make_unique<Impl>(topology, cost)) {}
 MessageTimes::~MessageTimes() = default;
 MessageTimes::MessageTimes(MessageTimes&&) noexcept = default;
 
@@ -243,7 +270,7 @@ Duration MessageTimes::time(const Layout& layout, const Message& message) const 
   return once * message.count;
 }
 
-MessageTimes::Hop MessageTimes::hop(const Layout& layout, Bytes bytes) const {
+StageHop MessageTimes::hop(const Layout& layout, Bytes bytes) const {
   if (layout.pipeline == 1 || bytes <= Bytes{}) return {};
   const std::pair<GeometryKey, std::int64_t> key{geometry_key(layout, GroupKind::Pipeline),
                                                  bytes.count()};

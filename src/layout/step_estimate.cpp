@@ -222,7 +222,7 @@ class Estimate {
       }
     }
     if (times_ != nullptr && layout_.pipeline > 1) {
-      const MessageTimes::Hop hop = times_->hop(layout_, parts_.boundary_bytes(layout_));
+      const StageHop hop = times_->hop(layout_, parts_.boundary_bytes(layout_));
       hop_ = to_seconds(hop.mean) * slowdown(GroupKind::Pipeline);
     }
   }

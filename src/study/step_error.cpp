@@ -8,16 +8,18 @@
 
 namespace flyover {
 
-StepError provisional_step_error() {
-  return {.common = 0.108, .own = 0.05};
+const StepError& StepErrors::of(const std::string& stack) const {
+  const auto found = of_stack.find(stack);
+  return found == of_stack.end() ? pooled : found->second;
 }
 
 StepDifference step_difference(Duration first, Duration second, bool same_system,
-                               const StepError& error) {
+                               const StepError& first_error, const StepError& second_error) {
   require(first > Duration{} && second > Duration{}, "step_difference: times above zero");
   constexpr double ninetieth_percentile = 1.2816;  // Of a normal distribution.
-  const double own = 2 * error.own * error.own;
-  const double common = same_system ? 0 : 2 * error.common * error.common;
+  const auto squares = [](double a, double b) { return a * a + b * b; };
+  const double own = squares(first_error.own, second_error.own);
+  const double common = same_system ? 0 : squares(first_error.common, second_error.common);
   const double sigma = ninetieth_percentile * std::sqrt(own + common);
   const double ratio = to_seconds(first) / to_seconds(second);
   return {.share = ratio - 1,

@@ -20,3 +20,7 @@ add_test(NAME "docs: the page of fitted parameters is up to date"
 add_test(NAME "data: the residuals that ranges rest on are up to date"
   COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/residuals.py --check
           $<TARGET_FILE:flyover_cli>)
+
+add_test(NAME "data: the residuals that margins of step times rest on are up to date"
+  COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/training_residuals.py --check
+          $<TARGET_FILE:flyover_cli>)

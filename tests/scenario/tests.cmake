@@ -6,4 +6,5 @@ flyover_test(scenario
   ${CMAKE_CURRENT_LIST_DIR}/layout_replay_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/order_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/crossovers_test.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/mscclpp_test.cpp)
+  ${CMAKE_CURRENT_LIST_DIR}/mscclpp_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/training_series_test.cpp)

@@ -14,6 +14,13 @@
 
 namespace flyover {
 
+// What one rank of every stage sends to the next, all of them at once: the mean over boundaries,
+// and the slowest.
+struct StageHop {
+  Duration mean{};
+  Duration slowest{};
+};
+
 // Borrows topology and cost model. Rank r runs on GPU r. Answers are remembered by the places of a
 // group's ranks; the first question about a shape of groups costs their edges. Not safe to share
 // between threads.
@@ -26,12 +33,8 @@ class MessageTimes {
   // Start-up + bytes over the rate that the most loaded link leaves when the groups of every rank
   // of the first node (scale-up domain) send at once; the slowest of these groups.
   [[nodiscard]] Duration time(const Layout& layout, const Message& message) const;
-  // Between two neighbouring stages, all ranks at once: the mean over boundaries, and the slowest.
-  struct Hop {
-    Duration mean{};
-    Duration slowest{};
-  };
-  [[nodiscard]] Hop hop(const Layout& layout, Bytes bytes) const;
+  // Between neighbouring stages.
+  [[nodiscard]] StageHop hop(const Layout& layout, Bytes bytes) const;
 
  private:
   struct Impl;

@@ -1,11 +1,8 @@
 #include "flyover/study/plan.hpp"
 
-#include <cmath>
-
 #include <catch2/catch.hpp>
 
 #include "flyover/base/error.hpp"
-#include "flyover/study/step_error.hpp"
 
 using namespace flyover;
 using namespace flyover::literals;
@@ -175,25 +172,4 @@ TEST_CASE("days and dollars follow from tokens per second and GPU", "[plan]") {
   CHECK(days_per_trillion_tokens(estimate, 1000) == Approx(1));
   estimate.tokens_per_second_per_gpu = 1000;
   CHECK(dollars_per_million_tokens(estimate, 3.6) == Approx(1));
-}
-
-TEST_CASE("two estimates are told apart only beyond their error", "[plan]") {
-  const StepError error = {.common = 0.1, .own = 0.03};
-  const StepDifference clear = step_difference(2s, 1s, false, error);
-  CHECK(clear.share == Approx(1));
-  CHECK_FALSE(clear.within_error);
-  CHECK(verdict("A", "B", clear) == "B beats A by 100.0 % (+- 20.8 %)");
-  // What systems have in common cancels on one.
-  CHECK(step_difference(110ms, 100ms, false, error).within_error);
-  const StepDifference same = step_difference(110ms, 100ms, true, error);
-  CHECK_FALSE(same.within_error);
-  CHECK(same.margin == Approx(std::exp(1.2816 * std::sqrt(2.0) * 0.03) - 1));
-  CHECK(verdict("A", "B", step_difference(100ms, 102ms, true, error)) ==
-        "A and B are within error: A ahead by 2.0 % (+- 5.6 %)");
-  CHECK(verdict("A", "B", step_difference(1s, 1s, true, error)) == "A and B take the same time");
-  // The same the other way round.
-  CHECK(verdict("A", "B", step_difference(100ms, 200ms, true, error)) ==
-        "A beats B by 100.0 % (+- 5.6 %)");
-  const StepError provisional = provisional_step_error();
-  CHECK(std::hypot(provisional.common, provisional.own) == Approx(0.08 / 0.6745).epsilon(0.01));
 }

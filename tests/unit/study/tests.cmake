@@ -9,6 +9,7 @@ if("io" IN_LIST FLYOVER_MODULES)
     ${CMAKE_CURRENT_LIST_DIR}/run_range_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/stated_algorithms_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/statistics_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/step_error_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/training_results_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/validate_test.cpp)
 endif()
