@@ -124,8 +124,9 @@ LoadedWorkload load_workload(const std::string& name, const Settings& settings, 
   const auto gpus = static_cast<std::uint32_t>(cluster.topology.gpus.size());
   LoadedWorkload loaded;
   if (io::is_training(document)) {
-    io::TrainingStep step =
-        io::training_step(io::read_training(document, gpus), cluster.topology, cluster.cost);
+    io::TrainingStep step = io::training_step(
+        io::read_training(document, gpus, cluster.topology.gpu_model(0).architecture),
+        cluster.topology, cluster.cost);
     loaded = {std::move(step.workload), std::move(step.memory), std::move(step.warnings)};
   } else {
     loaded.workload = io::read_workload(document, gpus);

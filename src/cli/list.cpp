@@ -13,6 +13,7 @@
 #include "flyover/collective/algorithms.hpp"
 #include "flyover/io/model_reader.hpp"
 #include "flyover/io/presets.hpp"
+#include "flyover/io/stack_reader.hpp"
 #include "flyover/layout/model.hpp"
 #include "flyover/report/table.hpp"
 #include "flyover/topology/builders.hpp"
@@ -62,8 +63,11 @@ std::string list_formats(std::size_t width) {
                   {}};
   table.rows = {
       {"topology JSON", "run, bench, topo", "topo --json", "docs/formats/topology.md"},
-      {"workload JSON", "run", "", "docs/formats/workload.md"},
-      {"model JSON", "", "", "docs/formats/model.md"},
+      {"workload JSON", "run, compare", "", "docs/formats/workload.md"},
+      {"model JSON", "plan, compare", "", "docs/formats/model.md"},
+      {"stack JSON", "plan, compare", "", "docs/formats/stack.md"},
+      {"plan JSON", "compare", "plan --json", "docs/formats/plan.md"},
+      {"training results", "validate --training", "", "docs/formats/training-results.md"},
       {"result JSON", "compare", "run --json", "docs/formats/result.md"},
       {"bench JSON", "", "bench --json", "docs/formats/bench.md"},
       {"CSV", "", "run --csv", "docs/formats/result.md"},
@@ -72,6 +76,14 @@ std::string list_formats(std::size_t width) {
       {"GraphML", "", "topo --graphml", "docs/formats/topology.md"},
       {"SVG", "", "topo --svg", "docs/formats/topology.md"},
   };
+  return render(table, width);
+}
+
+std::string list_stacks(std::size_t width) {
+  TextTable table{{{"stack", true}, {"since", true}, {"what it is", true}}, {}};
+  for (const SoftwareStack& stack : io::shipped_stacks()) {
+    table.rows.push_back({stack.name, stack.date, stack.summary});
+  }
   return render(table, width);
 }
 
@@ -116,15 +128,14 @@ struct Kind {
   std::string (*list)(std::size_t width);
 };
 constexpr std::array kinds = {
-    Kind{"presets", list_presets},       Kind{"models", list_models},
-    Kind{"algorithms", list_algorithms}, Kind{"fabrics", list_fabrics},
-    Kind{"formats", list_formats},
+    Kind{"presets", list_presets}, Kind{"models", list_models}, Kind{"algorithms", list_algorithms},
+    Kind{"fabrics", list_fabrics}, Kind{"stacks", list_stacks}, Kind{"formats", list_formats},
 };
 
 class List final : public Command {
  public:
   void add_options(CLI::App& app) override {
-    app.add_option("kind", kind_, "presets, models, algorithms, fabrics or formats")
+    app.add_option("kind", kind_, "presets, models, algorithms, fabrics, stacks or formats")
         ->required()
         ->type_name("KIND");
   }

@@ -131,8 +131,8 @@ StepSide side_of(const PlanReport& report, std::string name) {
 StepSide side_of(const io::Document& training, const Cluster& cluster, std::string name,
                  std::optional<double> gpu_hour) {
   const auto gpus = static_cast<std::uint32_t>(cluster.topology.gpus.size());
-  const io::TrainingWorkload workload = io::read_training(training, gpus);
   const GpuModel& gpu = only_gpu_model(cluster.topology);
+  const io::TrainingWorkload workload = io::read_training(training, gpus, gpu.architecture);
   const TrainingJob& job = workload.job;
   const ClusterTimer timer(cluster, job, io::read_kernels(io::kernel_document(job.stack.kernels)));
   const StepEstimate estimate = timer.estimator().estimate(workload.layout);

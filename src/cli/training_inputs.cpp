@@ -89,7 +89,7 @@ TrainingInputs load_training(const JobOptions& options, const GpuModel& gpu) {
   digest("model", result.job.model.name, model);
 
   const io::Document stack =
-      io::stack_document(options.stack.empty() ? io::default_stack() : options.stack);
+      io::stack_document(options.stack.empty() ? io::default_stack(gpu.architecture) : options.stack);
   SoftwareStack& used = result.job.stack;
   used = io::read_stack(stack);
   digest("stack", used.name, stack);

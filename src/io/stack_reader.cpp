@@ -196,8 +196,8 @@ std::vector<SoftwareStack> shipped_stacks() {
   return stacks;
 }
 
-std::string default_stack() {
-  return "nemo-25";
+std::string default_stack(std::string_view architecture) {
+  return architecture.starts_with("cdna") ? "rocm-2025" : "nemo-25";
 }
 
 }  // namespace flyover::io

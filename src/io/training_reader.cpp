@@ -36,8 +36,8 @@ Model read_job_model(const Field& field, const Document& document) {
   });
 }
 
-SoftwareStack read_job_stack(const Field& training) {
-  if (!training.has("stack")) return load_stack(default_stack());
+SoftwareStack read_job_stack(const Field& training, std::string_view architecture) {
+  if (!training.has("stack")) return load_stack(default_stack(architecture));
   return training["stack"].parsed([](const std::string& name) { return load_stack(name); });
 }
 
@@ -297,7 +297,8 @@ bool is_training(const Document& document) {
   return root.has("training") && !root.has("collectives") && !root.has("programs");
 }
 
-TrainingWorkload read_training(const Document& document, std::uint32_t gpus) {
+TrainingWorkload read_training(const Document& document, std::uint32_t gpus,
+                               std::string_view architecture) {
   require(gpus > 0, "read_training: a cluster with GPUs");
   const Field root = document.root();
   root.allow_only({"name", "training"});
@@ -331,7 +332,7 @@ TrainingWorkload read_training(const Document& document, std::uint32_t gpus) {
   TrainingJob& job = workload.job;
   job.model = read_job_model(training["model"], document);
   job.sequence = training["seq"].count();
-  job.stack = read_job_stack(training);
+  job.stack = read_job_stack(training, architecture);
   job.options = job.stack.options;
   job.overlap = job.stack.overlap;
   if (training.has("precision")) job.options.compute = precision(training["precision"]);

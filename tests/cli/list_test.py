@@ -9,6 +9,7 @@ class List(CliTest):
         self.assertIn("rail-optimized", self.succeeds("list", "fabrics"))
         self.assertIn("Chrome trace", self.succeeds("list", "formats"))
         self.assertIn("llama3.1-405b", self.succeeds("list", "models"))
+        self.assertIn("nemo-25", self.succeeds("list", "stacks"))
 
     def test_models_with_their_sizes(self):
         lines = self.succeeds("list", "models", COLUMNS="200").splitlines()
@@ -38,5 +39,5 @@ class List(CliTest):
 
     def test_unknown_kind(self):
         self.fails(2, 'flyover list: no list of "preset", did you mean "presets"? '
-                      "There are presets, models, algorithms, fabrics, formats",
+                      "There are presets, models, algorithms, fabrics, stacks, formats",
                    "list", "preset")

@@ -21,9 +21,11 @@ struct TrainingWorkload {
 };
 
 // Reads {"training": {...}} as docs/formats/workload.md says, for a cluster of `gpus` ("dp":
-// "auto" is what they leave). What the file leaves out is the stack's default. Throws InputError,
+// "auto" is what they leave). What the file leaves out is the stack's default,
+// the stack the default for the GPUs' architecture. Throws InputError,
 // with the place, for what is missing, unknown or impossible, the layout's problems among it.
-[[nodiscard]] TrainingWorkload read_training(const Document& document, std::uint32_t gpus);
+[[nodiscard]] TrainingWorkload read_training(const Document& document, std::uint32_t gpus,
+                                             std::string_view architecture = {});
 // Whether the file has that form, and no other.
 [[nodiscard]] bool is_training(const Document& document);
 

@@ -33,8 +33,12 @@ double slowed(const SoftwareStack& stack, const AnyKernel& kernel,
 
 const Gemm gemm{.m = 4096, .n = 4096, .k = 4096};
 const GroupedGemm grouped{.groups = 4, .rows = 4096, .n = 4096, .k = 4096};
-const AttentionKernel attention{.sequences = 1, .tokens = 4096, .kv_tokens = 4096, .heads = 8,
-                                .kv_heads = 8};
+const AttentionKernel attention = [] {
+  AttentionKernel kernel;
+  kernel.tokens = kernel.kv_tokens = 4096;
+  kernel.heads = kernel.kv_heads = 8;
+  return kernel;
+}();
 const Elementwise elementwise{256_MiB, 256_MiB};
 
 }  // namespace

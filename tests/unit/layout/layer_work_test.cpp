@@ -350,22 +350,23 @@ TEST_CASE("context ranks exchange keys and values, or heads for tokens", "[layer
   TrainingJob job = test::small_job(test::small_model());
   Layout layout = cut(1, 3);
   const double own = tokens / 3;
-  const Bytes keys_values = bytes_of(own * 2 * 6 * 32, 2);
+  const double keys_values = own * 2 * 6 * 32;
   SECTION("in a ring beside the kernels") {
     const LayerWork work = work_of(job, layout);
     const WorkItem& forward = named(work.forward, "attention");
     CHECK(forward.message->op == CollectiveOp::SendRecv);
-    CHECK(forward.message->bytes == keys_values);
+    CHECK(forward.message->bytes == bytes_of(keys_values, 2));
     CHECK(forward.message->count == 2);
     CHECK(forward.hidden == 1);
-    CHECK(named(work.backward, "attention backward").message->bytes == 2 * keys_values);
+    CHECK(named(work.backward, "attention backward").message->bytes ==
+          bytes_of(2 * keys_values, 2));
     job.overlap.context = false;
     CHECK(named(work_of(job, layout).forward, "attention").hidden == 0);
   }
   SECTION("gathered before") {
     layout.exchange = ContextExchange::AllGather;
     const LayerWork work = work_of(job, layout);
-    CHECK(named(work.forward, "attention").message->bytes == 3 * keys_values);
+    CHECK(named(work.forward, "attention").message->bytes == bytes_of(3 * keys_values, 2));
     CHECK(named(work.backward, "gradients of keys and values").message->op ==
           CollectiveOp::ReduceScatter);
   }

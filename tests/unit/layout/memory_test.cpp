@@ -156,6 +156,9 @@ TEST_CASE("a GPT layer keeps what Korthikanti et al. count", "[memory]") {
   layout.tensor = 8;
   CHECK(layer_bytes(model, layout, options, 2048) ==
         Approx(s * b * h * (10 + 24 / t + 5 * a * s / (h * t))));
+  layout.recompute = Recompute::Full;
+  CHECK(layer_bytes(model, layout, options, 2048) == 2 * s * b * h);
+  layout.recompute = Recompute::None;
   layout.sequence_parallel = true;
   CHECK(layer_bytes(model, layout, options, 2048) == Approx(s * b * h / t * (34 + 5 * a * s / h)));
   layout.recompute = Recompute::Full;

@@ -48,6 +48,7 @@ TEST_CASE("shipped stacks are read, fit their schema and name kernels that there
   }
   CHECK(shipped_stacks().size() == stack_names().size());
   CHECK(load_stack(default_stack()).name == "nemo-25");
+  CHECK(load_stack(default_stack("cdna3")).name == "rocm-2025");
   CHECK_FALSE(schema.accepts(R"({ "name": "half" })"));
   CHECK_FALSE(schema.accepts(R"({ "extends": "nemo-25", "defaults": { "dropout": "yes" } })"));
   CHECK(schema.accepts(R"({ "extends": "nemo-25", "defaults": { "dropout": true } })"));

@@ -46,7 +46,9 @@ std::vector<Sent> sent(const std::vector<Message>& messages) {
 }
 
 using enum CollectiveOp;
-using enum GroupKind;
+constexpr GroupKind shard = GroupKind::Shard;
+constexpr GroupKind replica = GroupKind::Replica;
+constexpr GroupKind expert_shard = GroupKind::ExpertShard;
 
 }  // namespace
 
@@ -181,21 +183,21 @@ TEST_CASE("states are summed, or scattered and gathered", "[step_parts]") {
   Layout layout = data_parallel(4, Sharding::None);
   layout.expert = 2;
   CHECK(sent(parts.state_messages(layout, own).reduce) ==
-        std::vector<Sent>{{Shard, AllReduce, 4000}, {ExpertShard, AllReduce, 2400}});
+        std::vector<Sent>{{shard, AllReduce, 4000}, {expert_shard, AllReduce, 2400}});
   CHECK(parts.state_messages(layout, own).gather.empty());
   for (const Sharding sharding :
        {Sharding::Optimizer, Sharding::Gradients, Sharding::Parameters}) {
     layout.sharding = sharding;
     const StateMessages messages = parts.state_messages(layout, own);
     CHECK(sent(messages.reduce) ==
-          std::vector<Sent>{{Shard, ReduceScatter, 4000}, {ExpertShard, ReduceScatter, 2400}});
+          std::vector<Sent>{{shard, ReduceScatter, 4000}, {expert_shard, ReduceScatter, 2400}});
     CHECK(sent(messages.gather) ==
-          std::vector<Sent>{{Shard, AllGather, 2000}, {ExpertShard, AllGather, 1200}});
+          std::vector<Sent>{{shard, AllGather, 2000}, {expert_shard, AllGather, 1200}});
   }
   // Experts of which each rank has its own are exchanged with nobody.
   layout.expert = 4;
   CHECK(sent(parts.state_messages(layout, own).reduce) ==
-        std::vector<Sent>{{Shard, ReduceScatter, 4000}});
+        std::vector<Sent>{{shard, ReduceScatter, 4000}});
   // Nor is anything on one rank.
   layout = data_parallel(1, Sharding::Parameters);
   CHECK(parts.state_messages(layout, own).gather.empty());
@@ -209,8 +211,8 @@ TEST_CASE("shards of replicas are summed between them", "[step_parts]") {
   layout.shard_group = 4;
   const StateMessages messages = parts.state_messages(layout, own);
   CHECK(sent(messages.reduce) ==
-        std::vector<Sent>{{Shard, ReduceScatter, 4000}, {Replica, AllReduce, 1000}});
-  CHECK(sent(messages.gather) == std::vector<Sent>{{Shard, AllGather, 2000}});
+        std::vector<Sent>{{shard, ReduceScatter, 4000}, {replica, AllReduce, 1000}});
+  CHECK(sent(messages.gather) == std::vector<Sent>{{shard, AllGather, 2000}});
 }
 
 TEST_CASE("states travel in the widths that they are kept in", "[step_parts]") {
@@ -246,12 +248,12 @@ TEST_CASE("with adapters only they are reduced, and under ZeRO-3 everything is g
     return static_cast<std::int64_t>(count) * width;
   };
   StateMessages messages = parts.state_messages(layout, own);
-  CHECK(sent(messages.gather) == std::vector<Sent>{{Shard, AllGather, bytes(adapters, 2)}});
-  CHECK(sent(messages.reduce) == std::vector<Sent>{{Shard, ReduceScatter, bytes(adapters, 4)}});
+  CHECK(sent(messages.gather) == std::vector<Sent>{{shard, AllGather, bytes(adapters, 2)}});
+  CHECK(sent(messages.reduce) == std::vector<Sent>{{shard, ReduceScatter, bytes(adapters, 4)}});
   layout.sharding = Sharding::Parameters;
   messages = parts.state_messages(layout, own);
-  CHECK(sent(messages.gather) == std::vector<Sent>{{Shard, AllGather, bytes(own.dense, 2)}});
-  CHECK(sent(messages.reduce) == std::vector<Sent>{{Shard, ReduceScatter, bytes(adapters, 4)}});
+  CHECK(sent(messages.gather) == std::vector<Sent>{{shard, AllGather, bytes(own.dense, 2)}});
+  CHECK(sent(messages.reduce) == std::vector<Sent>{{shard, ReduceScatter, bytes(adapters, 4)}});
   // Embedding and head are frozen.
   CHECK(parts.embedding_parameters(layout).trained_dense == 0);
   CHECK(parts.state_messages(layout, parts.head_parameters(layout)).reduce.empty());
