@@ -11,12 +11,18 @@
 #include "flyover/collective/algorithms.hpp"
 #include "flyover/cost/cost_model.hpp"
 #include "flyover/io/document.hpp"
+#include "flyover/io/kernel_reader.hpp"
 #include "flyover/io/library_reader.hpp"
+#include "flyover/io/model_reader.hpp"
+#include "flyover/io/stack_reader.hpp"
 #include "flyover/io/topology_reader.hpp"
 #include "flyover/io/workload_reader.hpp"
+#include "flyover/layout/expand.hpp"
+#include "flyover/layout/message_times.hpp"
 #include "flyover/routing/router.hpp"
 #include "flyover/simulate/chunk_replay.hpp"
 #include "flyover/simulate/replay.hpp"
+#include "flyover/topology/builders.hpp"
 #include "support/clusters.hpp"
 
 namespace {
@@ -157,5 +163,68 @@ void graph_replay(benchmark::State& state) {
   state.SetItemsProcessed(static_cast<std::int64_t>(operations));
 }
 BENCHMARK(graph_replay)->Unit(benchmark::kMillisecond);
+
+// A training step of Llama-3 405B (TP8, PP16, the rest DP, interleaved) on a three-tier fat tree of
+// DGX H100, from the cluster's description to the result. `faults`: a NIC down, a slow node, and a
+// spine at half of its rate.
+void training_step_405b(benchmark::State& state) {
+  const auto gpus = static_cast<std::uint32_t>(state.range(0));
+  TrainingJob job;
+  job.model = io::load_model("llama3-405b");
+  job.sequence = 8192;
+  job.stack = io::load_stack("nemo-25");
+  job.options = job.stack.options;
+  job.overlap = job.stack.overlap;
+  const KernelModel kernels = io::read_kernels(io::kernel_document(job.stack.kernels));
+  Layout layout;
+  layout.tensor = 8;
+  layout.sequence_parallel = true;
+  layout.pipeline = 16;
+  layout.virtual_stages = 8;
+  layout.schedule = PipelineSchedule::Interleaved;
+  layout.data = gpus / 128;
+  layout.global_batch = layout.data * 16;
+  layout.chunk_layers.assign(128, 1);  // 126 layers: the embedding and the head have none.
+  layout.chunk_layers.front() = layout.chunk_layers.back() = 0;
+  const Library nccl = io::read_library(io::library_document("nccl-2.27"));
+  const std::string cluster = fmt::format(
+      R"({{"name":"fat-tree","node":{{"preset":"dgx-h100"}},"nodes":{},"fabric":{{"type":"fat-tree",
+        "preset":"ndr","routing":"adaptive","radix":{}}}}})",
+      gpus / 8, gpus > 65536 ? 128 : 64);
+  std::uint32_t classes = 0;
+  for (auto _ : state) {
+    Topology topology = io::read_topology(io::Document::parse("bench", cluster));
+    if (state.range(1) != 0) {
+      Override down;
+      down.selector = "nic[node=5,index=3]";
+      down.up = false;
+      apply_override(topology, down);
+      Override degraded;
+      degraded.selector = "spine[index=1]";
+      degraded.factor = 0.5;
+      apply_override(topology, degraded);
+      GpuModel slow = topology.gpu_models.front();
+      slow.name += "-slow";
+      for (auto& [dtype, rate] : slow.flops) rate = rate * 0.9;
+      topology.gpu_models.push_back(std::move(slow));
+      topology.nodes[NodeId{9}].gpu_model = 1;
+    }
+    const Router router(topology, {});
+    const CostModel cost(topology, router, nccl);
+    const StepParts parts(job, kernels, topology.gpu_model(0), 8);
+    const MessageTimes times(topology, cost);
+    const Replay done = replay(topology, cost, expand(parts, layout, times));
+    classes = done.result.classes;
+    benchmark::DoNotOptimize(done.result.time);
+  }
+  state.counters["classes"] = classes;
+}
+BENCHMARK(training_step_405b)
+    ->ArgNames({"gpus", "faults"})
+    ->Args({1024, 0})
+    ->Args({16384, 0})
+    ->Args({16384, 1})
+    ->Args({131072, 0})
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace

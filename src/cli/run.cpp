@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "cli/command.hpp"
 #include "cli/inputs.hpp"
@@ -18,6 +19,10 @@ namespace flyover::cli {
 
 namespace {
 
+// Sums of other lengths round otherwise, which may tip a time to the next picosecond and those that
+// wait for it too.
+constexpr Duration rounding{100};
+
 class Run final : public Command {
  public:
   void add_options(CLI::App& app) override {
@@ -28,6 +33,10 @@ class Run final : public Command {
     add_library_option(app, library_);
     add_params_option(app, params_);
     add_set_option(app, settings_);
+    auto* full = app.add_flag("--full", full_, "Simulate every rank, not one of every class");
+    app.add_flag("--verify-reduction", verify_,
+                 "Run in full and by classes, and compare when each operation starts and ends")
+        ->excludes(full);
     app.add_flag("--sensitivity", sensitivity_,
                  "Also run with each class of resources 10 % faster, to see what matters");
     app.add_option("--timeline", timeline_, "Write a timeline that opens in Perfetto")
@@ -58,7 +67,10 @@ class Run final : public Command {
     const LoadedWorkload loaded = load_workload(workload_, settings, cluster);
     const Workload& workload = loaded.workload;
     options_.timeline = files.wants("--timeline");
-    Replay replay = flyover::replay(cluster.topology, cluster.cost, workload, options_);
+    options_.reduce = !full_;
+    Replay replay =
+        verify_ ? verified(cluster, workload, terminal.quiet || files.uses_standard_output())
+                : flyover::replay(cluster.topology, cluster.cost, workload, options_);
     Result& result = replay.result;
     result.inputs = cluster.inputs;
     result.memory = loaded.memory;
@@ -67,7 +79,7 @@ class Run final : public Command {
     add_range(result, cluster.topology, workload, cluster.library.name, io::shipped_ranges());
     if (sensitivity_) {
       result.sensitivity =
-          flyover::sensitivity(cluster.topology, cluster.cost, workload, result.time);
+          flyover::sensitivity(cluster.topology, cluster.cost, workload, result.time, !full_);
     }
 
     files.put("--timeline", [&] { return io::timeline_json(replay.trace, result); });
@@ -78,11 +90,32 @@ class Run final : public Command {
   }
 
  private:
+  Replay verified(const Cluster& cluster, const Workload& workload, bool quiet) const {
+    ReductionCheck check = verify_reduction(cluster.topology, cluster.cost, workload, options_);
+    if (check.largest > rounding) {
+      throw SimulationError(fmt::format(
+          "the reduced run differs from the full one in {} of {} starts and ends, by up "
+          "to {} ps: {}",
+          check.differences, 2 * check.operations, check.largest.count(), check.first));
+    }
+    if (!quiet) {
+      print(fmt::format(
+          "verified: {} ranks in {} classes, {} operations start and end as in the full run{}\n",
+          check.full.result.ranks, check.reduced.result.classes, check.operations,
+          check.differences == 0
+              ? ""
+              : fmt::format(", but for rounding of up to {} ps", check.largest.count())));
+    }
+    return std::move(check.reduced);
+  }
+
   std::string topology_;
   std::string workload_;
   std::string library_;
   std::string params_;
   std::vector<std::string> settings_;
+  bool full_ = false;
+  bool verify_ = false;
   bool sensitivity_ = false;
   std::string timeline_;
   std::string json_;

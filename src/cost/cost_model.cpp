@@ -155,6 +155,7 @@ struct CostModel::Impl {
     Candidate candidate;
   };
   std::unordered_map<std::uint64_t, std::unique_ptr<Pair>> pairs;
+  std::size_t hops_of_pairs = 0;
 
   Group& group(const CollectiveCall& call);
   std::unique_ptr<Group> build(const CollectiveCall& call);
@@ -482,6 +483,10 @@ GroupShape CostModel::shape(std::span<const std::uint32_t> ranks) const {
   return group_shape(impl_->topology, impl_->router, ranks);
 }
 
+const Router& CostModel::router() const {
+  return impl_->router;
+}
+
 Choice CostModel::choose(const CollectiveCall& call) const {
   const Library& library = impl_->library;
   if (call.ranks.size() == 1) {
@@ -564,6 +569,12 @@ CollectivePlan CostModel::point_to_point(std::uint32_t from, std::uint32_t to, B
               impl.topology.node_of_rank(from) != impl.topology.node_of_rank(to)
           ? 2
           : 1;
+  // Sprayed routes have thousands of hops: those of all pairs of a large cluster do not fit.
+  constexpr std::size_t most_hops = 2'000'000;
+  if (impl.hops_of_pairs > most_hops) {
+    impl.pairs.clear();
+    impl.hops_of_pairs = 0;
+  }
   std::unique_ptr<Impl::Pair>& pair = impl.pairs[std::uint64_t{from} << 32 | to];
   if (!pair) {
     check_call(impl.topology, call);
@@ -578,6 +589,7 @@ CollectivePlan CostModel::point_to_point(std::uint32_t from, std::uint32_t to, B
                           gpu.name,
                           &link,
                           domains};
+    impl.hops_of_pairs += route.hops.size();
     made->pattern.payload = std::move(route.hops);
     made->pattern.steps = 1;
     made->pattern.longest_latency = route.latency;

@@ -15,8 +15,24 @@ constexpr double unlimited = std::numeric_limits<double>::infinity();
 // symmetric streams would end picoseconds apart.
 constexpr double same_level = 1 + 1e-10;
 
+// Of the sum of some thousand terms.
+constexpr double rounding_of_sums = 1e-12;
+
+// Flows at one resource that a load stands for.
+double flows_of(double flows_of_one, const Load& load) {
+  return flows_of_one * (1.0 + load.twins);
+}
+
+constexpr double rounding = 1e-13;
+
 bool nearly_equal(double a, double b) {
-  return std::abs(a - b) <= 1e-13 * std::abs(b);
+  return std::abs(a - b) <= rounding * std::abs(b);
+}
+
+// Rounded up to the next picosecond, but for what rounding may have added: where work over rate is
+// a whole number of them, the order of sums must not decide.
+Duration time_for(double work, double rate) {
+  return from_seconds(work / rate * (1 - rounding));
 }
 
 }  // namespace
@@ -82,7 +98,7 @@ void FluidSystem::leave(StreamId id, Stream& s) {
   for (std::size_t i = 0; i < s.loads.size(); ++i) {
     const ResourceId rid = s.loads[i].resource;
     Resource& r = resources_[rid];
-    r.use.amount += s.loads[i].weight * s.work;
+    r.use.amount += s.loads[i].total() * s.work;
     const Resident moved = r.residents.back();
     r.residents[s.seats[i]] = moved;
     streams_[moved.stream].seats[moved.position] = s.seats[i];
@@ -133,7 +149,7 @@ void FluidSystem::collect(StreamId seed) {
     s.own_cap = s.rate_cap;
     for (const Load& load : s.loads) {
       Resource& r = resources_[load.resource];
-      if (r.residents.size() == 1) {
+      if (alone(r, load)) {
         s.own_cap = std::min(s.own_cap, r.capacity / load.weight);
       } else if (r.visit != visit_) {
         r.visit = visit_;
@@ -157,7 +173,7 @@ void FluidSystem::collect(StreamId seed) {
 // their offers until the first resources are full, which settles the streams on those: for unit
 // weights that is at once, and the round is one of classical max-min filling.
 void FluidSystem::fill() {
-  if (component_.size() == 1) {
+  if (shared_.empty()) {
     Stream& only = streams_[component_.front()];
     only.next_rate = only.own_cap;
     return;
@@ -168,7 +184,8 @@ void FluidSystem::fill() {
     r.flows = 0;
   }
   open_.assign(component_.begin(), component_.end());
-  for_open_loads([](const Stream& s, const Load&, Resource& r) { r.flows += s.flows; });
+  for_open_loads(
+      [](const Stream& s, const Load& load, Resource& r) { r.flows += flows_of(s.flows, load); });
 
   // The loops run over streams in key order, so that sums do not tell who came first.
   while (!open_.empty()) {
@@ -185,8 +202,8 @@ void FluidSystem::fill() {
     if (!capped) grow();
     for_open_loads([](const Stream& s, const Load& load, Resource& r) {
       if (!s.settled) return;
-      r.left = std::max(0.0, r.left - load.weight * s.next_rate);
-      r.flows -= s.flows;
+      r.left = std::max(0.0, r.left - load.total() * s.next_rate);
+      r.flows -= flows_of(s.flows, load);
     });
     std::erase_if(open_, [&](StreamId id) { return streams_[id].settled; });
   }
@@ -195,8 +212,9 @@ void FluidSystem::fill() {
 // Raises the rates of the open streams together until resources are full, and settles those there.
 void FluidSystem::grow() {
   for (const ResourceId rid : shared_) resources_[rid].slope = 0;
-  for_open_loads(
-      [](const Stream& s, const Load& load, Resource& r) { r.slope += load.weight * s.next_rate; });
+  for_open_loads([](const Stream& s, const Load& load, Resource& r) {
+    r.slope += load.total() * s.next_rate;
+  });
   double growth = unlimited;
   for_open_loads([&](const Stream&, const Load&, const Resource& r) {
     growth = std::min(growth, r.left / r.slope);
@@ -204,6 +222,9 @@ void FluidSystem::grow() {
   for (const StreamId id : open_) {
     growth = std::min(growth, streams_[id].own_cap / streams_[id].next_rate);
   }
+  // Offers that fill a resource but for the rounding of a sum are the rates, however many terms the
+  // sum has.
+  if (std::abs(growth - 1) <= rounding_of_sums) growth = 1;
   for_open_loads([&](Stream& s, const Load&, const Resource& r) {
     if (r.left / r.slope <= growth * same_level) s.settled = true;
   });
@@ -221,7 +242,7 @@ void FluidSystem::for_open_loads(Visit visit) {
     Stream& s = streams_[id];
     for (const Load& load : s.loads) {
       Resource& r = resources_[load.resource];
-      if (r.residents.size() > 1) visit(s, load, r);
+      if (!alone(r, load)) visit(s, load, r);
     }
   }
 }
@@ -239,14 +260,14 @@ void FluidSystem::apply() {
       s.rate = s.next_rate;
       ++s.version;
       if (s.rate > 0) {
-        queue_.schedule(time_after(now, from_seconds(s.left / s.rate)), Phase::Finish, end_kind_,
+        queue_.schedule(time_after(now, time_for(s.left, s.rate)), Phase::Finish, end_kind_,
                         index(id), s.version);
       }
     }
     for (const Load& load : s.loads) {
       Resource& r = resources_[load.resource];
-      const double used = load.weight * s.rate;
-      if (r.residents.size() == 1) {
+      const double used = load.total() * s.rate;
+      if (alone(r, load)) {
         r.use.peak = std::max(r.use.peak, used / r.capacity);
       } else {
         r.used += used;

@@ -138,6 +138,7 @@ Result read_result(const Document& document) {
                           texts(item["overrides"])});
   }
   out.ranks = root["ranks"].count(0);
+  if (root.has("classes")) out.classes = root["classes"].count(0);
   out.operations = whole(root["operations"]);
   out.events = whole(root["events"]);
   out.time = microseconds(root["time_us"]);

@@ -90,6 +90,7 @@ std::string result_json(const Result& result) {
                              {"overrides", input.overrides}});
   }
   out["ranks"] = result.ranks;
+  out["classes"] = result.classes;
   out["operations"] = result.operations;
   out["events"] = result.events;
   out["time_us"] = to_microseconds(result.time);

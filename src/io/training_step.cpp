@@ -13,8 +13,8 @@ namespace flyover::io {
 
 namespace {
 
-// Of all ranks: each becomes an event or more, and takes about a hundred bytes until then.
-constexpr std::uint64_t max_operations = 50'000'000;
+// Of one rank of every stage: about 400 bytes each, and a few events for every class of ranks.
+constexpr std::uint64_t max_operations = 5'000'000;
 
 const GpuModel& only_gpu(const Topology& topology) {
   const GpuModel& first = topology.gpu_model(0);
@@ -44,12 +44,14 @@ TrainingStep training_step(const TrainingWorkload& training, const Topology& top
   const StepParts parts(job, read_kernels(kernel_document(job.stack.kernels)), gpu,
                         topology.nodes[NodeId{0}].gpus);
   const MessageTimes times(topology, cost);
-  const std::uint64_t operations = expanded_operations(parts, layout, times);
+  // Ranks of a stage share their program.
+  const std::uint64_t operations =
+      expanded_operations(parts, layout, times) / (ranks(layout) / layout.pipeline);
   if (operations > max_operations) {
     throw InputError(fmt::format(
-        "{}: one step has {} operations on {} ranks, more than the {} that are replayed; fewer "
-        "micro-batches (\"global_batch\") have fewer",
-        training.name, operations, ranks(layout), max_operations));
+        "{}: the programs of {} pipeline stages have {} operations, more than the {} that are "
+        "replayed; fewer micro-batches (\"global_batch\") have fewer",
+        training.name, layout.pipeline, operations, max_operations));
   }
   TrainingStep step;
   step.workload = expand(parts, layout, times);

@@ -1,9 +1,11 @@
 #include "flyover/routing/router.hpp"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -22,6 +24,9 @@ using routing::RankPlace;
 struct Router::Impl {
   Cluster cluster;
   RouterOptions options;
+  // What enters where on its way to which target, numbered.
+  using Sprayed = std::vector<std::pair<std::uint64_t, double>>;
+  std::map<Sprayed, std::uint32_t> sprayed;
   std::vector<Lane> lanes;  // Scratch.
   LoadMap scratch;
 
@@ -181,6 +186,23 @@ Router::Router(Router&&) noexcept = default;
 Route Router::route(std::uint32_t from, std::uint32_t to, std::uint64_t flow) const {
   const PathInfo info = add_route(impl_->scratch, from, to, 1.0, flow);
   return {info, impl_->scratch.take()};
+}
+
+RouteOutline Router::outline(std::uint32_t from, std::uint32_t to, std::uint64_t flow) const {
+  LoadMap& load = impl_->scratch;
+  RouteOutline outline{add_route(load, from, to, 1.0, flow), {}, 0};
+  for (const LinkId link : load.touched_) {
+    outline.hops.push_back({link, load.load_[index(link)]});
+    load.load_[index(link)] = 0;
+    load.seen_[index(link)] = 0;
+  }
+  load.touched_.clear();
+  Impl::Sprayed sprayed(load.pending_.begin(), load.pending_.end());
+  load.pending_.clear();
+  std::ranges::sort(sprayed);
+  const auto next = static_cast<std::uint32_t>(impl_->sprayed.size());
+  outline.sprayed = impl_->sprayed.try_emplace(std::move(sprayed), next).first->second;
+  return outline;
 }
 
 PathInfo Router::add_route(LoadMap& load, std::uint32_t from, std::uint32_t to, double bytes,

@@ -16,10 +16,11 @@ constexpr std::size_t most_ranks = 8;
 class Report {
  public:
   Report(const Workload& workload, const std::vector<CompiledProgram>& programs, const Ranks& ranks,
-         const Messages& messages, const ReplayState& state)
+         const Calls& calls, const Messages& messages, const ReplayState& state)
       : workload_(workload),
         programs_(programs),
         ranks_(ranks),
+        calls_(calls),
         messages_(messages),
         state_(state) {}
 
@@ -27,7 +28,7 @@ class Report {
     std::string text = fmt::format("deadlock at {}: {} of {} operations cannot run\n",
                                    to_string(now.time_since_epoch()),
                                    ranks_.instances() - state_.done, ranks_.instances());
-    for (std::uint32_t call = 0; call < ranks_.calls(); ++call) describe_call(call);
+    for (std::uint32_t call = 0; call < calls_.size(); ++call) describe_call(call);
     for (const MatchedMessage& message : messages_.all) describe_message(message);
     for (std::size_t i = 0; i < std::min(lines_.size(), most_lines); ++i) {
       text += "  " + lines_[i] + '\n';
@@ -57,7 +58,7 @@ class Report {
   }
 
   void describe_call(std::uint32_t call) {
-    const CallSite& site = ranks_.site(call);
+    const CallSite& site = calls_.site(call);
     const GroupFamily& family = workload_.groups[site.family];
     const auto& group = family.groups[site.group];
     if (state_.calls[call].arrived == 0 || state_.calls[call].arrived == group.size()) return;
@@ -123,6 +124,7 @@ class Report {
   const Workload& workload_;
   const std::vector<CompiledProgram>& programs_;
   const Ranks& ranks_;
+  const Calls& calls_;
   const Messages& messages_;
   const ReplayState& state_;
   std::vector<std::string> lines_;
@@ -131,9 +133,9 @@ class Report {
 }  // namespace
 
 std::string deadlock_report(const Workload& workload, const std::vector<CompiledProgram>& programs,
-                            const Ranks& ranks, const Messages& messages, const ReplayState& state,
-                            Time now) {
-  return Report(workload, programs, ranks, messages, state).write(now);
+                            const Ranks& ranks, const Calls& calls, const Messages& messages,
+                            const ReplayState& state, Time now) {
+  return Report(workload, programs, ranks, calls, messages, state).write(now);
 }
 
 }  // namespace flyover

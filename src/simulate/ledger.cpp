@@ -1,15 +1,19 @@
 #include "simulate/ledger.hpp"
 
+#include <numeric>
+#include <utility>
+
 #include "flyover/base/error.hpp"
 
 namespace flyover {
 
-Ledger::Ledger(std::uint32_t ranks, std::uint32_t families)
-    : families_(families),
+Ledger::Ledger(std::vector<std::uint32_t> counts, std::uint32_t families)
+    : counts_(std::move(counts)),
+      families_(families),
       classes_(families + 5),
-      running_(static_cast<std::size_t>(ranks) * (classes_ - 1), 0),
-      current_(ranks, classes_ - 1),
-      since_(ranks),
+      running_(counts_.size() * (classes_ - 1), 0),
+      current_(counts_.size(), classes_ - 1),
+      since_(counts_.size()),
       total_(classes_, 0.0) {}
 
 std::uint32_t Ledger::class_of(Activity activity, std::uint32_t family) const {
@@ -27,7 +31,7 @@ std::uint32_t Ledger::class_of(Activity activity, std::uint32_t family) const {
 }
 
 void Ledger::charge(std::uint32_t rank, Time now) {
-  total_[current_[rank]] += to_seconds(now - since_[rank]);
+  total_[current_[rank]] += to_seconds(now - since_[rank]) * counts_[rank];
   since_[rank] = now;
 }
 
@@ -46,9 +50,11 @@ void Ledger::change(std::uint32_t rank, Activity activity, std::uint32_t family,
 }
 
 Breakdown Ledger::close(const std::vector<GroupFamily>& families, Time end) {
-  const auto ranks = static_cast<std::uint32_t>(current_.size());
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) charge(rank, end);
-  const auto average_us = [&](std::uint32_t c) { return total_[c] * 1e6 / ranks; };
+  for (std::uint32_t rank = 0; rank < counts_.size(); ++rank) charge(rank, end);
+  const std::uint64_t ranks = std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0});
+  const auto average_us = [&](std::uint32_t c) {
+    return total_[c] * 1e6 / static_cast<double>(ranks);
+  };
   Breakdown out;
   out.compute_us = average_us(0);
   for (std::uint32_t f = 0; f < families_; ++f) {

@@ -17,7 +17,8 @@ class Ledger {
   // apart by family; `families` itself stands for sends and receives.
   enum class Activity : std::uint8_t { Compute, Moving, Starting, PeerWait };
 
-  Ledger(std::uint32_t ranks, std::uint32_t families);
+  // `counts`: for how many ranks each stands.
+  Ledger(std::vector<std::uint32_t> counts, std::uint32_t families);
 
   void begin(std::uint32_t rank, Activity activity, std::uint32_t family, Time now) {
     change(rank, activity, family, +1, now);
@@ -35,6 +36,7 @@ class Ledger {
   [[nodiscard]] std::uint32_t class_of(Activity activity, std::uint32_t family) const;
   void charge(std::uint32_t rank, Time now);
 
+  std::vector<std::uint32_t> counts_;  // By rank.
   std::uint32_t families_;
   std::uint32_t classes_;
   std::vector<std::uint32_t> running_;  // By rank, by class but idle.

@@ -1,6 +1,7 @@
 #include "simulate/messages.hpp"
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 #include <tuple>
 
@@ -13,18 +14,172 @@ namespace flyover {
 
 namespace {
 
-struct Side {
+// What a program sends to, and receives from, one peer. Ranks of the program differ in who that is.
+struct Counterpart {
+  using TaggedOp = std::pair<std::string_view, std::uint32_t>;
+
+  const Operation* sample = nullptr;  // Names the peer.
+  std::uint32_t program = 0;
+  std::vector<TaggedOp> sends;
+  std::vector<TaggedOp> receives;
+};
+
+// One end of a pair of ranks.
+struct End {
   std::uint32_t from = 0;
   std::uint32_t to = 0;
-  std::string_view tag;
   bool receives = false;
-  std::uint64_t instance = 0;
-  const Operation* op = nullptr;
+  std::uint32_t counterpart = 0;
 
-  [[nodiscard]] auto channel() const { return std::tie(from, to, tag); }
+  [[nodiscard]] auto pair() const { return std::tie(from, to); }
+};
+
+class Pairing {
+ public:
+  Pairing(const Workload& workload, const Ranks& ranks) : workload_(workload), ranks_(ranks) {}
+
+  MessagePairs run() {
+    read_programs();
+    std::vector<End> ends = all_ends();
+    std::ranges::sort(ends, [](const End& a, const End& b) {
+      return std::tie(a.from, a.to, a.receives, a.counterpart) <
+             std::tie(b.from, b.to, b.receives, b.counterpart);
+    });
+    for (auto first = ends.begin(); first != ends.end();) {
+      const auto last =
+          std::find_if(first, ends.end(), [&](const End& e) { return e.pair() != first->pair(); });
+      out_.pairs.push_back({first->from, first->to, pattern_of({first, last})});
+      first = last;
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void read_programs() {
+    for (std::uint32_t p = 0; p < workload_.programs.size(); ++p) {
+      first_.push_back(static_cast<std::uint32_t>(counterparts_.size()));
+      std::map<std::pair<bool, std::int64_t>, std::uint32_t> known;
+      const std::vector<Operation>& ops = workload_.programs[p].ops;
+      for (std::uint32_t i = 0; i < ops.size(); ++i) {
+        const Operation& op = ops[i];
+        if (op.kind != OpKind::Send && op.kind != OpKind::Recv) continue;
+        const auto [entry, fresh] = known.try_emplace(
+            {op.peer_relative, op.peer}, static_cast<std::uint32_t>(counterparts_.size()));
+        if (fresh) counterparts_.push_back({&op, p, {}, {}});
+        Counterpart& counterpart = counterparts_[entry->second];
+        (op.kind == OpKind::Send ? counterpart.sends : counterpart.receives)
+            .emplace_back(op.tag, i);
+      }
+    }
+    first_.push_back(static_cast<std::uint32_t>(counterparts_.size()));
+  }
+
+  [[nodiscard]] std::vector<End> all_ends() const {
+    std::vector<End> ends;
+    for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+      const std::uint32_t p = ranks_.program(rank);
+      if (p == absent) continue;
+      for (std::uint32_t c = first_[p]; c < first_[p + 1]; ++c) {
+        const std::uint32_t peer = peer_of(*counterparts_[c].sample, rank, ranks_.size());
+        if (!counterparts_[c].sends.empty()) ends.push_back({rank, peer, false, c});
+        if (!counterparts_[c].receives.empty()) ends.push_back({peer, rank, true, c});
+      }
+    }
+    return ends;
+  }
+
+  std::uint32_t pattern_of(std::span<const End> ends) {
+    std::vector<std::uint32_t> key;
+    for (const End& end : ends) key.push_back(2 * end.counterpart + (end.receives ? 1 : 0));
+    const auto [entry, fresh] = known_.try_emplace(std::move(key), out_.patterns.size());
+    if (fresh) out_.patterns.push_back(match(ends));
+    return static_cast<std::uint32_t>(entry->second);
+  }
+
+  // Operations of one rank ascend in program order, so the k-th stays the k-th.
+  [[nodiscard]] std::vector<MessagePattern> match(std::span<const End> ends) const {
+    std::vector<Counterpart::TaggedOp> sends;
+    std::vector<Counterpart::TaggedOp> receives;
+    for (const End& end : ends) {
+      const Counterpart& c = counterparts_[end.counterpart];
+      auto& all = end.receives ? receives : sends;
+      const auto& own = end.receives ? c.receives : c.sends;
+      all.insert(all.end(), own.begin(), own.end());
+    }
+    std::ranges::sort(sends);
+    std::ranges::sort(receives);
+    std::vector<MessagePattern> out;
+    for (auto send = sends.begin(), receive = receives.begin();
+         send != sends.end() || receive != receives.end();) {
+      const bool sent =
+          send != sends.end() && (receive == receives.end() || send->first <= receive->first);
+      const bool received =
+          receive != receives.end() && (send == sends.end() || receive->first <= send->first);
+      MessagePattern& message = out.emplace_back();
+      if (sent) {
+        const Operation& op = operation(ends.front().from, send->second);
+        message.send = send->second;
+        message.bytes = op.bytes;
+        message.slowdown = op.slowdown;
+      }
+      if (received) {
+        message.receive = receive->second;
+        const Operation& op = operation(ends.front().to, receive->second);
+        if (sent && op.bytes != message.bytes) disagree(ends.front(), message);
+        message.bytes = op.bytes;
+      }
+      if (sent) ++send;
+      if (received) ++receive;
+    }
+    return out;
+  }
+
+  [[nodiscard]] const Operation& operation(std::uint32_t rank, std::uint32_t op) const {
+    return workload_.programs[ranks_.program(rank)].ops[op];
+  }
+
+  [[noreturn]] void disagree(const End& pair, const MessagePattern& message) const {
+    const Operation& sent = operation(pair.from, message.send);
+    const Operation& received = operation(pair.to, message.receive);
+    throw InputError(fmt::format("rank {} sends {} to rank {} (\"{}\"), which expects {} (\"{}\")",
+                                 pair.from, to_string(sent.bytes), pair.to, sent.id,
+                                 to_string(received.bytes), received.id));
+  }
+
+  const Workload& workload_;
+  const Ranks& ranks_;
+  std::vector<Counterpart> counterparts_;  // Program by program.
+  std::vector<std::uint32_t> first_;       // By program.
+  std::map<std::vector<std::uint32_t>, std::size_t> known_;
+  MessagePairs out_;
 };
 
 }  // namespace
+
+MessagePairs pair_messages(const Workload& workload, const Ranks& ranks) {
+  return Pairing(workload, ranks).run();
+}
+
+void Messages::add(std::uint32_t from, std::uint32_t to, const std::vector<MessagePattern>& pattern,
+                   const Ranks& ranks, const RankPair& gpus, std::uint32_t count) {
+  for (const MessagePattern& p : pattern) {
+    const auto id = static_cast<std::uint32_t>(all.size());
+    MatchedMessage& message = all.emplace_back(MatchedMessage{
+        from, to, p.bytes, no_instance, no_instance, p.slowdown, gpus.from, gpus.to, count});
+    if (p.send != absent) {
+      message.send = ranks.first(from) + p.send;
+      by_instance.emplace_back(message.send, id);
+    }
+    if (p.receive != absent) {
+      message.receive = ranks.first(to) + p.receive;
+      by_instance.emplace_back(message.receive, id);
+    }
+  }
+}
+
+void Messages::index() {
+  std::ranges::sort(by_instance);
+}
 
 std::uint32_t Messages::of(std::uint64_t instance) const {
   const auto found = std::ranges::lower_bound(by_instance, instance, {},
@@ -33,59 +188,12 @@ std::uint32_t Messages::of(std::uint64_t instance) const {
 }
 
 Messages match_messages(const Workload& workload, const Ranks& ranks) {
-  std::vector<Side> sides;
-  for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) {
-    if (ranks.program(rank) == absent) continue;
-    const Program& program = workload.programs[ranks.program(rank)];
-    for (std::uint32_t i = 0; i < program.ops.size(); ++i) {
-      const Operation& op = program.ops[i];
-      if (op.kind != OpKind::Send && op.kind != OpKind::Recv) continue;
-      const std::uint32_t peer = peer_of(op, rank, ranks.size());
-      const bool receives = op.kind == OpKind::Recv;
-      sides.push_back({receives ? peer : rank, receives ? rank : peer, op.tag, receives,
-                       ranks.first(rank) + i, &op});
-    }
-  }
-  // Instances of one rank ascend in program order, so the k-th stays the k-th.
-  std::ranges::sort(sides, [](const Side& a, const Side& b) {
-    return std::tie(a.from, a.to, a.tag, a.receives, a.instance) <
-           std::tie(b.from, b.to, b.tag, b.receives, b.instance);
-  });
-
+  const MessagePairs matched = pair_messages(workload, ranks);
   Messages out;
-  for (auto first = sides.begin(); first != sides.end();) {
-    const auto last = std::find_if(first, sides.end(),
-                                   [&](const Side& s) { return s.channel() != first->channel(); });
-    const auto receives = std::find_if(first, last, [](const Side& s) { return s.receives; });
-    const auto sends = receives - first;
-    const auto pairs = std::max(sends, last - receives);
-    for (std::ptrdiff_t k = 0; k < pairs; ++k) {
-      MatchedMessage message;
-      message.from = first->from;
-      message.to = first->to;
-      if (k < sends) {
-        message.send = first[k].instance;
-        message.bytes = first[k].op->bytes;
-        message.slowdown = first[k].op->slowdown;
-      }
-      if (k < last - receives) {
-        message.receive = receives[k].instance;
-        if (k < sends && receives[k].op->bytes != message.bytes) {
-          throw InputError(
-              fmt::format("rank {} sends {} to rank {} (\"{}\"), which expects {} (\"{}\")",
-                          message.from, to_string(message.bytes), message.to, first[k].op->id,
-                          to_string(receives[k].op->bytes), receives[k].op->id));
-        }
-        message.bytes = receives[k].op->bytes;
-      }
-      const auto id = static_cast<std::uint32_t>(out.all.size());
-      if (message.send != no_instance) out.by_instance.emplace_back(message.send, id);
-      if (message.receive != no_instance) out.by_instance.emplace_back(message.receive, id);
-      out.all.push_back(message);
-    }
-    first = last;
+  for (const RankPair& pair : matched.pairs) {
+    out.add(pair.from, pair.to, matched.patterns[pair.pattern], ranks, pair, 1);
   }
-  std::ranges::sort(out.by_instance);
+  out.index();
   return out;
 }
 

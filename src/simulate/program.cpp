@@ -59,7 +59,15 @@ CompiledProgram compile(const Program& program, std::size_t families) {
   return out;
 }
 
-Ranks::Ranks(const Workload& workload, const std::vector<CompiledProgram>& programs) {
+std::vector<CompiledProgram> compile_all(const Workload& workload) {
+  std::vector<CompiledProgram> out;
+  for (const Program& program : workload.programs) {
+    out.push_back(compile(program, workload.groups.size()));
+  }
+  return out;
+}
+
+Ranks::Ranks(const Workload& workload) {
   program_.assign(workload.ranks, absent);
   for (std::uint32_t p = 0; p < workload.programs.size(); ++p) {
     for (const std::uint32_t rank : workload.programs[p].ranks) program_[rank] = p;
@@ -68,21 +76,10 @@ Ranks::Ranks(const Workload& workload, const std::vector<CompiledProgram>& progr
   for (const std::uint32_t p : program_) {
     first_.push_back(first_.back() + (p == absent ? 0 : workload.programs[p].ops.size()));
   }
-
-  for (std::uint32_t f = 0; f < workload.groups.size(); ++f) {
-    const auto& groups = workload.groups[f].groups;
-    group_.emplace_back(workload.ranks, absent);
-    call_begin_.emplace_back();
-    for (std::uint32_t g = 0; g < groups.size(); ++g) {
-      call_begin_[f].push_back(calls());
-      // A member that calls less often is found missing when the others wait for it.
-      std::size_t most = 0;
-      for (const std::uint32_t rank : groups[g]) {
-        group_[f][rank] = g;
-        if (program_[rank] != absent)
-          most = std::max(most, programs[program_[rank]].calls[f].size());
-      }
-      for (std::uint32_t k = 0; k < most; ++k) sites_.push_back({f, g, k});
+  for (const GroupFamily& family : workload.groups) {
+    std::vector<std::uint32_t>& group = group_.emplace_back(workload.ranks, absent);
+    for (std::uint32_t g = 0; g < family.groups.size(); ++g) {
+      for (const std::uint32_t rank : family.groups[g]) group[rank] = g;
     }
   }
 }
@@ -90,6 +87,24 @@ Ranks::Ranks(const Workload& workload, const std::vector<CompiledProgram>& progr
 std::uint32_t Ranks::rank_of(std::uint64_t instance) const {
   const auto next = std::ranges::upper_bound(first_, instance);
   return static_cast<std::uint32_t>(next - first_.begin()) - 1;
+}
+
+Calls::Calls(const Workload& workload, const std::vector<CompiledProgram>& programs,
+             const Ranks& ranks) {
+  for (std::uint32_t f = 0; f < workload.groups.size(); ++f) {
+    const auto& groups = workload.groups[f].groups;
+    begin_.emplace_back();
+    for (std::uint32_t g = 0; g < groups.size(); ++g) {
+      begin_[f].push_back(size());
+      // A member that calls less often is found missing when the others wait for it.
+      std::size_t most = 0;
+      for (const std::uint32_t rank : groups[g]) {
+        if (ranks.program(rank) == absent) continue;
+        most = std::max(most, programs[ranks.program(rank)].calls[f].size());
+      }
+      for (std::uint32_t k = 0; k < most; ++k) sites_.push_back({f, g, k});
+    }
+  }
 }
 
 void check_calls_agree(const Workload& workload, const std::vector<CompiledProgram>& programs,

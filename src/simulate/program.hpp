@@ -32,6 +32,7 @@ struct CompiledProgram {
 };
 
 [[nodiscard]] CompiledProgram compile(const Program& program, std::size_t families);
+[[nodiscard]] std::vector<CompiledProgram> compile_all(const Workload& workload);
 
 // One call of one group of a family.
 struct CallSite {
@@ -40,10 +41,10 @@ struct CallSite {
   std::uint32_t number = 0;  // k
 };
 
-// Where every rank stands: its program, its instances, its place in each family.
+// Where every rank stands: its program, its instances, its group in each family.
 class Ranks {
  public:
-  Ranks(const Workload& workload, const std::vector<CompiledProgram>& programs);
+  explicit Ranks(const Workload& workload);
 
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(program_.size()); }
   // absent for a rank that no program names.
@@ -56,19 +57,27 @@ class Ranks {
   [[nodiscard]] std::uint32_t group(std::uint32_t family, std::uint32_t rank) const {
     return group_[family][rank];
   }
-  // Calls are numbered family by family, group by group.
-  [[nodiscard]] std::uint32_t call(std::uint32_t family, std::uint32_t group,
-                                   std::uint32_t number) const {
-    return call_begin_[family][group] + number;
-  }
-  [[nodiscard]] std::uint32_t calls() const { return static_cast<std::uint32_t>(sites_.size()); }
-  [[nodiscard]] const CallSite& site(std::uint32_t call) const { return sites_[call]; }
 
  private:
   std::vector<std::uint32_t> program_;
-  std::vector<std::uint64_t> first_;                    // One more than ranks.
-  std::vector<std::vector<std::uint32_t>> group_;       // By family, by rank.
-  std::vector<std::vector<std::uint32_t>> call_begin_;  // By family, by group.
+  std::vector<std::uint64_t> first_;               // One more than ranks.
+  std::vector<std::vector<std::uint32_t>> group_;  // By family, by rank.
+};
+
+// The calls of all groups, numbered family by family, group by group.
+class Calls {
+ public:
+  Calls(const Workload& workload, const std::vector<CompiledProgram>& programs, const Ranks& ranks);
+
+  [[nodiscard]] std::uint32_t number(std::uint32_t family, std::uint32_t group,
+                                     std::uint32_t k) const {
+    return begin_[family][group] + k;
+  }
+  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(sites_.size()); }
+  [[nodiscard]] const CallSite& site(std::uint32_t call) const { return sites_[call]; }
+
+ private:
+  std::vector<std::vector<std::uint32_t>> begin_;  // By family, by group.
   std::vector<CallSite> sites_;
 };
 

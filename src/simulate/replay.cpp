@@ -1,8 +1,6 @@
 #include "flyover/simulate/replay.hpp"
 
 #include <algorithm>
-#include <array>
-#include <deque>
 #include <optional>
 #include <utility>
 
@@ -10,493 +8,122 @@
 
 #include "flyover/base/error.hpp"
 #include "flyover/base/quantity.hpp"
-#include "flyover/engine/event_queue.hpp"
-#include "flyover/engine/fluid.hpp"
-#include "simulate/ledger.hpp"
-#include "simulate/messages.hpp"
-#include "simulate/plans.hpp"
-#include "simulate/program.hpp"
-#include "simulate/resources.hpp"
-#include "simulate/state.hpp"
-#include "simulate/statistics.hpp"
-#include "simulate/timeline.hpp"
+#include "simulate/rank_classes.hpp"
+#include "simulate/run.hpp"
 
 namespace flyover {
 
 namespace {
 
-enum EventKind : std::uint32_t { StreamEnds, Solve, BytesFlow, DelayEnds };
-
-// Who owns a stream or event: the kind in the top byte, the number below.
-enum class Actor : std::uint8_t { Operation, Call, Message };
-constexpr unsigned actor_shift = 56;
-
-constexpr std::uint64_t owner(Actor actor, std::uint64_t number) {
-  return static_cast<std::uint64_t>(actor) << actor_shift | number;
-}
-constexpr Actor actor_of(std::uint64_t owner) {
-  return static_cast<Actor>(owner >> actor_shift);
-}
-constexpr std::uint64_t number_of(std::uint64_t owner) {
-  return owner & ((std::uint64_t{1} << actor_shift) - 1);
-}
-
-// One run. Operations become ready, start, and when they end make others ready; nothing here
-// depends on the order in which the workload lists ranks, groups or operations, since it was made
-// canonical.
-class Run {
- public:
-  Run(const Topology& topology, const CostModel& cost, const Workload& workload,
-      const ReplayOptions& options)
-      : topology_(topology),
-        workload_(workload),
-        programs_(compile_all(workload)),
-        ranks_(workload, programs_),
-        messages_(match_messages(workload, ranks_)),
-        fluid_(queue_, StreamEnds, Solve),
-        resources_(fluid_, topology, options.scale),
-        plans_(topology, cost, fluid_, resources_),
-        ledger_(workload.ranks, static_cast<std::uint32_t>(workload.groups.size())) {
-    check_calls_agree(workload, programs_, ranks_);
-    const auto latency = options.scale.find("latency");
-    if (latency != options.scale.end()) latency_scale_ = latency->second;
-    if (options.timeline) {
-      timeline_.emplace(topology, workload, programs_, ranks_, options.timeline_ranks, resources_);
-      begun_.resize(ranks_.instances());
-      fluid_.record_changes(true);
-    }
-    state_.ops.assign(ranks_.instances(), OpState::Blocked);
-    slot_.resize(ranks_.instances());
-    state_.calls.resize(ranks_.calls());
-    state_.messages.resize(messages_.all.size());
-    call_plans_.resize(ranks_.calls());
-    message_plans_.resize(messages_.all.size());
-    state_.remaining.reserve(ranks_.instances());
-    for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
-      if (ranks_.program(rank) == absent) continue;
-      const auto& waits = programs_[ranks_.program(rank)].waits;
-      state_.remaining.insert(state_.remaining.end(), waits.begin(), waits.end());
-    }
+void check_fit(const Topology& topology, const Workload& workload) {
+  validate(workload);
+  if (workload.ranks != topology.gpus.size()) {
+    throw InputError(fmt::format("the workload has {} ranks, but the topology has {} GPUs",
+                                 workload.ranks, topology.gpus.size()));
   }
+}
 
-  Replay go() {
-    start_roots();
-    Event event;
-    std::uint64_t events = 0;
-    while (queue_.pop(event)) {
-      ++events;
-      handle(event);
-      if (timeline_) record_loads();
+// What a full run holds in a few gigabytes.
+constexpr std::uint64_t most_operations = 200'000'000;
+
+Cast full_cast_that_fits(Workload workload, const ClusterResources& resources) {
+  std::uint64_t operations = 0;
+  for (const Program& program : workload.programs) {
+    operations += std::uint64_t{program.ops.size()} * program.ranks.size();
+  }
+  if (operations > most_operations) {
+    throw InputError(
+        fmt::format("a full run of {} operations on {} ranks: there is room for {}; one by classes "
+                    "of ranks, if "
+                    "it finishes, has no such limit",
+                    operations, workload.ranks, most_operations));
+  }
+  return full_cast(std::move(workload), resources.size());
+}
+
+// Compares all operations of all ranks.
+class Comparison {
+ public:
+  Comparison(const Cast& full, const OperationTimes& full_times, const Cast& reduced,
+             const OperationTimes& reduced_times)
+      : full_(full),
+        full_times_(full_times),
+        reduced_(reduced),
+        reduced_times_(reduced_times),
+        ranks_(full.workload),
+        players_(reduced.workload) {}
+
+  void fill(ReductionCheck& check) {
+    for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+      const std::uint64_t first = ranks_.first(rank);
+      const std::uint64_t own = ranks_.first(rank + 1) - first;
+      const std::uint64_t played = players_.first(reduced_.player_of[rank]);
+      for (std::uint32_t op = 0; op < own; ++op) {
+        compare(check, rank, op, "begins", full_times_.begun[first + op],
+                reduced_times_.begun[played + op]);
+        compare(check, rank, op, "ends", full_times_.ended[first + op],
+                reduced_times_.ended[played + op]);
+      }
+      check.operations += own;
     }
-    if (state_.done < ranks_.instances()) {
-      throw SimulationError(
-          deadlock_report(workload_, programs_, ranks_, messages_, state_, queue_.now()));
-    }
-    Replay out;
-    const Time end = queue_.now();
-    out.result.ranks = workload_.ranks;
-    out.result.operations = ranks_.instances();
-    out.result.events = events;
-    out.result.time = end.time_since_epoch();
-    out.result.breakdown = ledger_.close(workload_.groups, end);
-    out.result.collectives = statistics_.take();
-    out.result.links = resources_.statistics(out.result.time);
-    out.result.warnings = warnings();
-    out.result.bottleneck = describe_bottleneck(out.result);
-    if (timeline_) out.trace = timeline_->finish(end);
-    return out;
   }
 
  private:
-  struct ComputeLoads {
-    std::array<Load, 2> loads;
-    std::uint32_t used = 0;
-  };
-
-  static std::vector<CompiledProgram> compile_all(const Workload& workload) {
-    std::vector<CompiledProgram> out;
-    for (const Program& program : workload.programs) {
-      out.push_back(compile(program, workload.groups.size()));
+  void compare(ReductionCheck& check, std::uint32_t rank, std::uint32_t op, const char* what,
+               Time full, Time reduced) const {
+    if (full == reduced) return;
+    const Duration difference = full > reduced ? full - reduced : reduced - full;
+    if (check.differences++ == 0) {
+      check.first = fmt::format(
+          "\"{}\" of rank {} {} at {} ps in the full run and at {} ps in the reduced one",
+          full_.workload.programs[ranks_.program(rank)].ops[op].id, rank, what,
+          full.time_since_epoch().count(), reduced.time_since_epoch().count());
     }
-    return out;
-  }
-
-  [[nodiscard]] const CompiledProgram& program(std::uint32_t rank) const {
-    return programs_[ranks_.program(rank)];
-  }
-  [[nodiscard]] const Operation& operation(std::uint32_t rank, std::uint64_t instance) const {
-    return workload_.programs[ranks_.program(rank)].ops[instance - ranks_.first(rank)];
+    check.largest = std::max(check.largest, difference);
   }
 
-  void start_roots() {
-    for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
-      if (ranks_.program(rank) == absent) continue;
-      const auto& waits = program(rank).waits;
-      for (std::uint32_t op = 0; op < waits.size(); ++op) {
-        if (waits[op] == 0) ready_.emplace_back(rank, ranks_.first(rank) + op);
-      }
-    }
-    start_ready();
-  }
-
-  void handle(const Event& event) {
-    switch (event.kind) {
-      case Solve:
-        fluid_.solve();
-        return;
-      case BytesFlow:
-        begin_bytes(event.payload);
-        return;
-      case DelayEnds:
-        end_operation(event.payload);
-        break;
-      case StreamEnds:
-        if (!fluid_.ended(event)) return;
-        end_stream(fluid_.payload(StreamId{static_cast<std::uint32_t>(event.payload)}));
-        break;
-      default:
-        require(false, "a known kind of event");
-    }
-    start_ready();
-  }
-
-  // Iterative, since an operation may end when it starts and so make the next one ready.
-  void start_ready() {
-    for (std::size_t i = 0; i < ready_.size(); ++i) {
-      const auto [rank, instance] = ready_[i];
-      start(rank, instance);
-    }
-    ready_.clear();
-  }
-
-  void start(std::uint32_t rank, std::uint64_t instance) {
-    const Operation& op = operation(rank, instance);
-    if (timeline_) begun_[instance] = queue_.now();
-    switch (op.kind) {
-      case OpKind::Compute:
-      case OpKind::Copy:
-      case OpKind::Delay:
-        start_local(rank, instance, op);
-        break;
-      case OpKind::Collective:
-        arrive_at_call(rank, instance, op);
-        break;
-      case OpKind::Send:
-      case OpKind::Recv:
-        arrive_at_message(rank, instance);
-        break;
-    }
-  }
-
-  // A kernel is a stream over SMs and HBM whose progress runs from 0 to 1: alone it takes the
-  // longer of its two times (the roofline), beside others what they leave it.
-  void start_local(std::uint32_t rank, std::uint64_t instance, const Operation& op) {
-    state_.ops[instance] = OpState::Running;
-    ledger_.begin(rank, Ledger::Activity::Compute, 0, queue_.now());
-    if (op.kind == OpKind::Delay || op.duration > Duration{}) {
-      queue_.schedule(time_after(queue_.now(), op.duration), Phase::Finish, DelayEnds, instance);
-      return;
-    }
-    const GpuModel& gpu = topology_.gpu_model(rank);
-    ComputeLoads& c = take_loads(instance);
-    if (op.flops.count() > 0) {
-      const double seconds = op.flops.count() / (peak(gpu, op).per_second() * flop_share(gpu, op));
-      c.loads[c.used++] = {resources_.sms(rank), seconds * gpu.sms};
-    }
-    if (op.bytes.count() > 0) {
-      // A copy reads and writes.
-      const double passes = op.kind == OpKind::Copy ? 2 : 1;
-      c.loads[c.used++] = {resources_.hbm(rank),
-                           passes * static_cast<double>(op.bytes.count()) / memory_share(gpu, op)};
-    }
-    fluid_.start({.loads = std::span(c.loads).first(c.used),
-                  .work = 1,
-                  .key = owner(Actor::Operation, instance),
-                  .payload = owner(Actor::Operation, instance)});
-  }
-
-  [[nodiscard]] static FlopRate peak(const GpuModel& gpu, const Operation& op) {
-    const auto rate = gpu.flops.find(op.dtype);
-    if (rate != gpu.flops.end()) return rate->second;
-    std::string known;
-    for (const auto& [dtype, unused] : gpu.flops) known += (known.empty() ? "" : ", ") + dtype;
-    throw InputError(
-        fmt::format("operation \"{}\" computes in \"{}\", for which {} has no rate; it has {}",
-                    op.id, op.dtype, gpu.name, known));
-  }
-  double flop_share(const GpuModel& gpu, const Operation& op) {
-    if (op.efficiency > 0) return op.efficiency;
-    assumed_flops_ = true;
-    return gpu.flop_efficiency;
-  }
-  double memory_share(const GpuModel& gpu, const Operation& op) {
-    if (op.memory_efficiency > 0) return op.memory_efficiency;
-    assumed_memory_ = true;
-    return gpu.memory_efficiency;
-  }
-
-  // Streams borrow their loads: a deque never moves them, and slots are used again.
-  ComputeLoads& take_loads(std::uint64_t instance) {
-    std::uint32_t slot = 0;
-    if (free_loads_.empty()) {
-      slot = static_cast<std::uint32_t>(compute_loads_.size());
-      compute_loads_.emplace_back();
-    } else {
-      slot = free_loads_.back();
-      free_loads_.pop_back();
-    }
-    slot_[instance] = slot;
-    compute_loads_[slot].used = 0;
-    return compute_loads_[slot];
-  }
-
-  void arrive_at_call(std::uint32_t rank, std::uint64_t instance, const Operation& op) {
-    state_.ops[instance] = OpState::Waiting;
-    const auto number = program(rank).call_of[instance - ranks_.first(rank)];
-    const std::uint32_t g = ranks_.group(op.group, rank);
-    const std::uint32_t call = ranks_.call(op.group, g, number);
-    const auto& group = workload_.groups[op.group].groups[g];
-    CallState& state = state_.calls[call];
-    if (state.arrived++ == 0) state.first_arrival = queue_.now();
-    if (state.arrived < group.size()) return;
-
-    state.last_arrival = queue_.now();
-    for_members(call, [&](std::uint32_t member, std::uint64_t theirs) {
-      state_.ops[theirs] = OpState::Running;
-      ledger_.begin(member, Ledger::Activity::Starting, 0, queue_.now());
-    });
-    const PreparedCall* plan = nullptr;
-    if (group.size() > 1) {
-      const CollectiveCall request{op.collective, op.bytes, op.dtype, group, op.root};
-      plan = &plans_.collective(std::uint64_t{op.group} << 32 | g, request);
-    }
-    call_plans_[call] = plan;
-    begin_later(owner(Actor::Call, call), plan);
-  }
-
-  void arrive_at_message(std::uint32_t rank, std::uint64_t instance) {
-    state_.ops[instance] = OpState::Waiting;
-    const std::uint32_t id = messages_.of(instance);
-    const MatchedMessage& message = messages_.all[id];
-    MessageState& state = state_.messages[id];
-    if (++state.arrived == 1) {
-      ledger_.begin(rank, Ledger::Activity::PeerWait, 0, queue_.now());
-      return;
-    }
-    const std::uint32_t other = rank == message.from ? message.to : message.from;
-    ledger_.end(other, Ledger::Activity::PeerWait, 0, queue_.now());
-    state.last_arrival = queue_.now();
-    for (const auto& [end, theirs] :
-         {std::pair{message.from, message.send}, std::pair{message.to, message.receive}}) {
-      state_.ops[theirs] = OpState::Running;
-      ledger_.begin(end, Ledger::Activity::Starting, 0, queue_.now());
-    }
-    message_plans_[id] = &plans_.message(message.from, message.to, message.bytes);
-    begin_later(owner(Actor::Message, id), message_plans_[id]);
-  }
-
-  // A group of one has no plan: its call ends as it starts.
-  void begin_later(std::uint64_t who, const PreparedCall* plan) {
-    const Duration startup = plan == nullptr ? Duration{} : plan->choice.plan.startup;
-    const double slowdown = slowdown_of(who);
-    const Duration scaled = slowdown == latency_scale_
-                                ? startup
-                                : from_seconds(to_seconds(startup) * slowdown / latency_scale_);
-    queue_.schedule(time_after(queue_.now(), scaled), Phase::Start, BytesFlow, who);
-  }
-
-  void begin_bytes(std::uint64_t who) {
-    const bool is_call = actor_of(who) == Actor::Call;
-    const PreparedCall* plan =
-        is_call ? call_plans_[number_of(who)] : message_plans_[number_of(who)];
-    for_parties(who, [&](std::uint32_t rank, std::uint64_t) {
-      ledger_.begin(rank, Ledger::Activity::Moving, family_of(who), queue_.now());
-      ledger_.end(rank, Ledger::Activity::Starting, 0, queue_.now());
-    });
-    StreamSpec spec{.loads = {}, .work = 0, .key = who, .payload = who};
-    if (plan != nullptr) {
-      spec.loads = plan->set->loads;
-      spec.work = static_cast<double>(bytes_of(who).count()) * slowdown_of(who);
-      spec.rate_cap = plan->choice.plan.rate_cap;
-    }
-    fluid_.start(spec);
-  }
-
-  void end_stream(std::uint64_t who) {
-    if (actor_of(who) == Actor::Operation) {
-      end_operation(number_of(who));
-      return;
-    }
-    const bool is_call = actor_of(who) == Actor::Call;
-    const Time arrived = is_call ? state_.calls[number_of(who)].last_arrival
-                                 : state_.messages[number_of(who)].last_arrival;
-    const PreparedCall* plan =
-        is_call ? call_plans_[number_of(who)] : message_plans_[number_of(who)];
-    if (plan != nullptr) count(who, *plan, arrived);
-    for_parties(who, [&](std::uint32_t rank, std::uint64_t instance) {
-      ledger_.end(rank, Ledger::Activity::Moving, family_of(who), queue_.now());
-      if (timeline_ && timeline_->records(rank)) record_call(rank, instance, who, plan, arrived);
-      release(rank, instance);
-    });
-  }
-
-  void end_operation(std::uint64_t instance) {
-    const std::uint32_t rank = ranks_.rank_of(instance);
-    const Operation& op = operation(rank, instance);
-    ledger_.end(rank, Ledger::Activity::Compute, 0, queue_.now());
-    if (op.kind != OpKind::Delay && op.duration == Duration{}) {
-      free_loads_.push_back(slot_[instance]);
-    }
-    if (timeline_ && timeline_->records(rank)) {
-      timeline_->slice(rank, stream_of(rank, instance), begun_[instance], queue_.now(), op.name,
-                       op.kind == OpKind::Delay ? "delay" : "compute");
-    }
-    release(rank, instance);
-  }
-
-  void release(std::uint32_t rank, std::uint64_t instance) {
-    state_.ops[instance] = OpState::Done;
-    ++state_.done;
-    const std::uint64_t first = ranks_.first(rank);
-    for (const std::uint32_t next :
-         program(rank).successors(static_cast<std::uint32_t>(instance - first))) {
-      if (--state_.remaining[first + next] == 0) ready_.emplace_back(rank, first + next);
-    }
-  }
-
-  // Calls visit(rank, instance) for all members of a call, in group order.
-  template <class Visit>
-  void for_members(std::uint64_t call, Visit visit) const {
-    const CallSite& site = ranks_.site(static_cast<std::uint32_t>(call));
-    for (const std::uint32_t rank : workload_.groups[site.family].groups[site.group]) {
-      visit(rank, ranks_.first(rank) + program(rank).calls[site.family][site.number]);
-    }
-  }
-  template <class Visit>
-  void for_parties(std::uint64_t who, Visit visit) const {
-    if (actor_of(who) == Actor::Call) {
-      for_members(number_of(who), visit);
-    } else {
-      const MatchedMessage& message = messages_.all[number_of(who)];
-      visit(message.from, message.send);
-      visit(message.to, message.receive);
-    }
-  }
-
-  [[nodiscard]] const Operation& call_operation(std::uint64_t call) const {
-    const CallSite& site = ranks_.site(static_cast<std::uint32_t>(call));
-    const std::uint32_t rank = workload_.groups[site.family].groups[site.group].front();
-    return operation(rank, ranks_.first(rank) + program(rank).calls[site.family][site.number]);
-  }
-  [[nodiscard]] std::uint32_t family_of(std::uint64_t who) const {
-    return actor_of(who) == Actor::Call
-               ? ranks_.site(static_cast<std::uint32_t>(number_of(who))).family
-               : static_cast<std::uint32_t>(workload_.groups.size());
-  }
-  [[nodiscard]] Bytes bytes_of(std::uint64_t who) const {
-    return actor_of(who) == Actor::Call ? call_operation(number_of(who)).bytes
-                                        : messages_.all[number_of(who)].bytes;
-  }
-  [[nodiscard]] double slowdown_of(std::uint64_t who) const {
-    return actor_of(who) == Actor::Call ? call_operation(number_of(who)).slowdown
-                                        : messages_.all[number_of(who)].slowdown;
-  }
-  [[nodiscard]] std::uint32_t stream_of(std::uint32_t rank, std::uint64_t instance) const {
-    return program(rank).stream[instance - ranks_.first(rank)];
-  }
-
-  void count(std::uint64_t who, const PreparedCall& plan, Time arrived) {
-    const Duration taken = queue_.now() - arrived;
-    if (actor_of(who) == Actor::Message) {
-      statistics_.add_message(bytes_of(who), plan.choice.plan, taken);
-      return;
-    }
-    const CallSite& site = ranks_.site(static_cast<std::uint32_t>(number_of(who)));
-    const CallState& state = state_.calls[number_of(who)];
-    statistics_.add_call(call_operation(number_of(who)), workload_.groups[site.family], site.group,
-                         plan.choice, taken, state.last_arrival - state.first_arrival);
-  }
-
-  void record_call(std::uint32_t rank, std::uint64_t instance, std::uint64_t who,
-                   const PreparedCall* plan, Time arrived) {
-    const Operation& op = operation(rank, instance);
-    const std::uint32_t stream = stream_of(rank, instance);
-    const bool is_call = actor_of(who) == Actor::Call;
-    const std::string category = is_call ? workload_.groups[family_of(who)].name : "p2p";
-    timeline_->slice(rank, stream, begun_[instance], arrived, "wait for " + op.name, "wait");
-    std::string detail = to_string(op.bytes);
-    if (plan != nullptr && is_call) {
-      const CollectivePlan& p = plan->choice.plan;
-      detail = fmt::format("{} of {}: {}, {}, {} channels, limited by {}", to_string(op.collective),
-                           to_string(op.bytes), to_string(p.algorithm), to_string(p.protocol),
-                           p.channels, p.bottleneck);
-    }
-    timeline_->slice(rank, stream, arrived, queue_.now(), op.name, category, std::move(detail));
-  }
-
-  void record_loads() {
-    for (const RateChange& change : fluid_.changes()) {
-      const std::uint64_t who = change.payload;
-      if (actor_of(who) == Actor::Operation) continue;
-      const PreparedCall* plan = actor_of(who) == Actor::Call ? call_plans_[number_of(who)]
-                                                              : message_plans_[number_of(who)];
-      if (plan != nullptr) {
-        timeline_->load(plan->set->classes, change.after - change.before, queue_.now());
-      }
-    }
-    fluid_.clear_changes();
-  }
-
-  [[nodiscard]] std::vector<std::string> warnings() const {
-    std::vector<std::string> out = topology_.notes;
-    if (assumed_flops_) {
-      out.push_back(
-          "compute operations without \"efficiency\" reach the GPU's default share of peak");
-    }
-    if (assumed_memory_) {
-      out.push_back(
-          "operations without \"memory_efficiency\" reach the GPU's default share of HBM "
-          "bandwidth");
-    }
-    return out;
-  }
-
-  const Topology& topology_;
-  const Workload& workload_;
-  std::vector<CompiledProgram> programs_;
+  const Cast& full_;
+  const OperationTimes& full_times_;
+  const Cast& reduced_;
+  const OperationTimes& reduced_times_;
   Ranks ranks_;
-  Messages messages_;
-  EventQueue queue_;
-  FluidSystem fluid_;
-  ClusterResources resources_;
-  PlanCache plans_;
-  Ledger ledger_;
-  CallStatistics statistics_;
-  ReplayState state_;
-  std::vector<const PreparedCall*> call_plans_;
-  std::vector<const PreparedCall*> message_plans_;
-  std::vector<std::pair<std::uint32_t, std::uint64_t>> ready_;
-  std::deque<ComputeLoads> compute_loads_;
-  std::vector<std::uint32_t> free_loads_;
-  std::vector<std::uint32_t> slot_;  // By instance: its place in compute_loads_ while it runs.
-  std::optional<Timeline> timeline_;
-  std::vector<Time> begun_;  // By instance, for the timeline.
-  double latency_scale_ = 1;
-  bool assumed_flops_ = false;
-  bool assumed_memory_ = false;
+  Ranks players_;
 };
 
 }  // namespace
 
 Replay replay(const Topology& topology, const CostModel& cost, const Workload& workload,
               const ReplayOptions& options) {
-  validate(workload);
-  if (workload.ranks != topology.gpus.size()) {
-    throw InputError(fmt::format("the workload has {} ranks, but the topology has {} GPUs",
-                                 workload.ranks, topology.gpus.size()));
+  check_fit(topology, workload);
+  const ClusterResources resources(topology, options.scale);
+  if (options.reduce) {
+    const auto cast = reduced_cast(topology, cost, resources, canonical(workload));
+    if (cast) {
+      if (auto done = run(topology, cost, resources, *cast, options)) return std::move(*done);
+    }
+    // What is wrong the full run tells rank by rank.
   }
-  const Workload ordered = canonical(workload);
-  return Run(topology, cost, ordered, options).go();
+  const Cast cast = full_cast_that_fits(canonical(workload), resources);
+  return run_full(topology, cost, resources, cast, options);
+}
+
+ReductionCheck verify_reduction(const Topology& topology, const CostModel& cost,
+                                const Workload& workload, const ReplayOptions& options) {
+  check_fit(topology, workload);
+  const ClusterResources resources(topology, options.scale);
+  const Cast full = full_cast_that_fits(canonical(workload), resources);
+  OperationTimes full_times;
+  ReductionCheck check;
+  check.full = run_full(topology, cost, resources, full, options, &full_times);
+
+  const auto reduced = reduced_cast(topology, cost, resources, canonical(workload));
+  require(reduced.has_value(), "what runs in full can be reduced");
+  OperationTimes reduced_times;
+  auto done = run(topology, cost, resources, *reduced, options, &reduced_times);
+  require(done.has_value(), "what finishes in full finishes reduced");
+  check.reduced = std::move(*done);
+  Comparison(full, full_times, *reduced, reduced_times).fill(check);
+  return check;
 }
 
 }  // namespace flyover

@@ -12,49 +12,51 @@ std::string class_name(std::size_t resource_class) {
   return std::string(to_string(static_cast<LinkKind>(resource_class)));
 }
 
-ClusterResources::ClusterResources(FluidSystem& fluid, const Topology& topology,
+ClusterResources::ClusterResources(const Topology& topology,
                                    const std::map<std::string, double>& scale)
-    : fluid_(fluid),
-      topology_(topology),
+    : topology_(topology),
       links_(static_cast<std::uint32_t>(topology.links.size())),
-      ranks_(static_cast<std::uint32_t>(topology.gpus.size())) {
-  std::array<double, resource_classes> factor{};
+      gpus_(static_cast<std::uint32_t>(topology.gpus.size())) {
   for (std::size_t c = 0; c < resource_classes; ++c) {
     const auto found = scale.find(class_name(c));
-    factor[c] = found == scale.end() ? 1.0 : found->second;
+    factor_[c] = found == scale.end() ? 1.0 : found->second;
   }
-  const auto add = [&](std::size_t c, double capacity, bool in_service) {
-    fluid.add_resource(capacity * factor[c]);
-    if (in_service) capacity_[c] += capacity * factor[c];
-  };
-  for (const Link& link : topology.links) {
-    add(static_cast<std::size_t>(link.kind), link.bandwidth.per_second(), link.up);
-  }
-  for (std::uint32_t r = 0; r < ranks_; ++r) add(sm_class, topology.gpu_model(r).sms, true);
-  for (std::uint32_t r = 0; r < ranks_; ++r) {
-    add(hbm_class, topology.gpu_model(r).memory_bandwidth.per_second(), true);
+  for (std::uint32_t i = 0; i < size(); ++i) {
+    const ResourceId r{i};
+    const bool in_service = i >= links_ || topology.links[LinkId{i}].up;
+    if (in_service) capacity_[class_of(r)] += capacity(r);
   }
 }
 
 std::size_t ClusterResources::class_of(ResourceId r) const {
   const auto i = static_cast<std::uint32_t>(r);
   if (i < links_) return static_cast<std::size_t>(topology_.links[LinkId{i}].kind);
-  return i < links_ + ranks_ ? sm_class : hbm_class;
+  return i < links_ + gpus_ ? sm_class : hbm_class;
 }
 
-std::vector<ResourceClassStats> ClusterResources::statistics(Duration time) const {
+double ClusterResources::capacity(ResourceId r) const {
+  const auto i = static_cast<std::uint32_t>(r);
+  const double factor = factor_[class_of(r)];
+  if (i < links_) return topology_.links[LinkId{i}].bandwidth.per_second() * factor;
+  const GpuModel& gpu = topology_.gpu_model((i - links_) % gpus_);
+  if (i < links_ + gpus_) return gpu.sms * factor;
+  return gpu.memory_bandwidth.per_second() * factor;
+}
+
+std::vector<ResourceClassStats> ClusterResources::statistics(
+    const std::function<const ResourceUse&(ResourceId)>& use_of, Duration time) const {
   std::vector<ResourceClassStats> all(resource_classes);
   std::vector<ResourceId> busiest(resource_classes);
   std::vector<double> most(resource_classes, -1.0);
-  for (std::uint32_t i = 0; i < fluid_.resources(); ++i) {
+  for (std::uint32_t i = 0; i < size(); ++i) {
     const ResourceId r{i};
     const std::size_t c = class_of(r);
     ResourceClassStats& stats = all[c];
-    const ResourceUse& use = fluid_.use(r);
+    const ResourceUse& use = use_of(r);
     ++stats.count;
     stats.amount += use.amount;
     stats.peak_utilisation = std::max(stats.peak_utilisation, use.peak);
-    const double share = use.amount / fluid_.capacity(r);
+    const double share = use.amount / capacity(r);
     // Of equals the first, though rounding may part them.
     if (share > most[c] * (1 + 1e-9)) {
       most[c] = share;
@@ -78,7 +80,7 @@ std::vector<ResourceClassStats> ClusterResources::statistics(Duration time) cons
       stats.busiest = fmt::format("{} -> {}", vertex_name(topology_, link.from),
                                   vertex_name(topology_, link.to));
     } else {
-      stats.busiest = vertex_name(topology_, topology_.gpus[(i - links_) % ranks_]);
+      stats.busiest = vertex_name(topology_, topology_.gpus[(i - links_) % gpus_]);
     }
     present.push_back(std::move(stats));
   }

@@ -1,9 +1,10 @@
 #pragma once
 
-// The cluster as resources of the fluid engine: one per link, then per rank its SMs and its HBM.
+// The cluster as resources: one per link, then per GPU its SMs and its HBM.
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -21,34 +22,36 @@ inline constexpr std::size_t hbm_class = link_classes + 1;
 inline constexpr std::size_t resource_classes = link_classes + 2;
 [[nodiscard]] std::string class_name(std::size_t resource_class);
 
+// Borrows the topology.
 class ClusterResources {
  public:
   // `scale`: factors on capacities by class name.
-  ClusterResources(FluidSystem& fluid, const Topology& topology,
-                   const std::map<std::string, double>& scale);
+  ClusterResources(const Topology& topology, const std::map<std::string, double>& scale);
 
+  [[nodiscard]] std::uint32_t size() const { return links_ + 2 * gpus_; }
   // Links are the first resources, in order.
   [[nodiscard]] static ResourceId of(LinkId link) {
     return ResourceId{static_cast<std::uint32_t>(link)};
   }
   // In SMs: a kernel that fills the GPU takes gpu_model.sms of them.
-  [[nodiscard]] ResourceId sms(std::uint32_t rank) const { return ResourceId{links_ + rank}; }
+  [[nodiscard]] ResourceId sms(std::uint32_t gpu) const { return ResourceId{links_ + gpu}; }
   // In bytes per second.
-  [[nodiscard]] ResourceId hbm(std::uint32_t rank) const {
-    return ResourceId{links_ + ranks_ + rank};
-  }
+  [[nodiscard]] ResourceId hbm(std::uint32_t gpu) const { return ResourceId{links_ + gpus_ + gpu}; }
 
   [[nodiscard]] std::size_t class_of(ResourceId r) const;
+  [[nodiscard]] double capacity(ResourceId r) const;
   [[nodiscard]] double class_capacity(std::size_t c) const { return capacity_[c]; }
 
   // What every class did in a run that took `time`; classes that the cluster lacks are left out.
-  [[nodiscard]] std::vector<ResourceClassStats> statistics(Duration time) const;
+  // `use_of`: the engine's account of a resource.
+  [[nodiscard]] std::vector<ResourceClassStats> statistics(
+      const std::function<const ResourceUse&(ResourceId)>& use_of, Duration time) const;
 
  private:
-  const FluidSystem& fluid_;
   const Topology& topology_;
   std::uint32_t links_ = 0;
-  std::uint32_t ranks_ = 0;
+  std::uint32_t gpus_ = 0;
+  std::array<double, resource_classes> factor_{};
   std::array<double, resource_classes> capacity_{};
 };
 

@@ -6,12 +6,12 @@
 namespace flyover {
 
 std::vector<Sensitivity> sensitivity(const Topology& topology, const CostModel& cost,
-                                     const Workload& workload, Duration baseline) {
+                                     const Workload& workload, Duration baseline, bool reduce) {
   std::vector<Sensitivity> out;
   if (baseline == Duration{}) return out;
   const auto probe = [&](const std::string& name) {
     Sensitivity s{.name = name};
-    ReplayOptions options;
+    ReplayOptions options{.reduce = reduce};
     options.scale[name] = 1 + s.faster;
     const Duration time = replay(topology, cost, workload, options).result.time;
     s.gain = 1 - to_seconds(time) / to_seconds(baseline);

@@ -37,7 +37,8 @@ struct ReplayState {
 // Who waits for whom when nothing can happen any more.
 [[nodiscard]] std::string deadlock_report(const Workload& workload,
                                           const std::vector<CompiledProgram>& programs,
-                                          const Ranks& ranks, const Messages& messages,
-                                          const ReplayState& state, Time now);
+                                          const Ranks& ranks, const Calls& calls,
+                                          const Messages& messages, const ReplayState& state,
+                                          Time now);
 
 }  // namespace flyover

@@ -8,10 +8,10 @@ namespace flyover {
 
 CallStatistics::Sums& CallStatistics::sums(const std::string& family, const std::string& op,
                                            std::uint32_t ranks, Bytes bytes,
-                                           const CollectivePlan& plan) {
+                                           const CollectivePlan& plan, std::uint32_t count) {
   Sums& s =
       by_kind_[{family, op, bytes.count(), ranks, plan.algorithm, plan.protocol, plan.channels}];
-  if (s.stats.count++ == 0) {
+  if (s.stats.count == 0) {
     s.stats.op = op;
     s.stats.group = family;
     s.stats.ranks = ranks;
@@ -22,18 +22,20 @@ CallStatistics::Sums& CallStatistics::sums(const std::string& family, const std:
     s.stats.channels = plan.channels;
     s.stats.bottleneck = plan.bottleneck;
   }
+  s.stats.count += count;
   return s;
 }
 
-void CallStatistics::add_call(const Operation& op, const GroupFamily& family, std::uint32_t group,
-                              const Choice& choice, Duration taken, Duration waited) {
-  const auto ranks = static_cast<std::uint32_t>(family.groups[group].size());
-  Sums& s = sums(family.name, std::string(to_string(op.collective)), ranks, op.bytes, choice.plan);
+void CallStatistics::add_call(const Operation& op, const std::string& family, std::uint32_t ranks,
+                              const Choice& choice, Duration taken, Duration waited,
+                              std::uint32_t count) {
+  Sums& s =
+      sums(family, std::string(to_string(op.collective)), ranks, op.bytes, choice.plan, count);
   s.factor = bus_factor(op.collective, ranks);
-  s.taken += to_seconds(taken);
-  s.waited += to_seconds(waited);
+  s.taken += to_seconds(taken) * count;
+  s.waited += to_seconds(waited) * count;
   s.stats.longest = std::max(s.stats.longest, taken);
-  if (s.stats.count == 1) {
+  if (s.stats.count == count) {
     for (const CollectivePlan& other : choice.alternatives) {
       s.stats.alternatives.push_back(
           {other.algorithm, other.protocol, other.channels, other.alone});
@@ -41,9 +43,10 @@ void CallStatistics::add_call(const Operation& op, const GroupFamily& family, st
   }
 }
 
-void CallStatistics::add_message(Bytes bytes, const CollectivePlan& plan, Duration taken) {
-  Sums& s = sums("", "send", 2, bytes, plan);
-  s.taken += to_seconds(taken);
+void CallStatistics::add_message(Bytes bytes, const CollectivePlan& plan, Duration taken,
+                                 std::uint32_t count) {
+  Sums& s = sums("", "send", 2, bytes, plan, count);
+  s.taken += to_seconds(taken) * count;
   s.stats.longest = std::max(s.stats.longest, taken);
 }
 

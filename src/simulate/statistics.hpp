@@ -16,9 +16,10 @@ namespace flyover {
 
 class CallStatistics {
  public:
-  void add_call(const Operation& op, const GroupFamily& family, std::uint32_t group,
-                const Choice& choice, Duration taken, Duration waited);
-  void add_message(Bytes bytes, const CollectivePlan& plan, Duration taken);
+  // `count`: calls or messages that are alike.
+  void add_call(const Operation& op, const std::string& family, std::uint32_t ranks,
+                const Choice& choice, Duration taken, Duration waited, std::uint32_t count);
+  void add_message(Bytes bytes, const CollectivePlan& plan, Duration taken, std::uint32_t count);
 
   // In the order of family, collective, size.
   [[nodiscard]] std::vector<CollectiveStats> take();
@@ -33,7 +34,7 @@ class CallStatistics {
     double factor = 1;  // busbw / algbw
   };
   Sums& sums(const std::string& family, const std::string& op, std::uint32_t ranks, Bytes bytes,
-             const CollectivePlan& plan);
+             const CollectivePlan& plan, std::uint32_t count);
 
   std::map<Key, Sums> by_kind_;
 };

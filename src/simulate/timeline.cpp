@@ -9,28 +9,30 @@
 
 namespace flyover {
 
-Timeline::Timeline(const Topology& topology, const Workload& workload,
-                   const std::vector<CompiledProgram>& programs, const Ranks& ranks,
+Timeline::Timeline(const Topology& topology, const Cast& cast, const Ranks& ranks,
                    std::uint32_t limit, const ClusterResources& resources) {
   std::set<std::uint32_t> recorded;
   for (std::uint32_t rank = 0; rank < std::min(limit, ranks.size()); ++rank) recorded.insert(rank);
-  for (const Program& program : workload.programs) {
+  for (const Program& program : cast.workload.programs) {
     if (!program.ranks.empty()) recorded.insert(program.ranks.front());
   }
   first_track_.assign(ranks.size(), absent);
   for (const std::uint32_t rank : recorded) {
     if (ranks.program(rank) == absent) continue;
     first_track_[rank] = static_cast<std::uint32_t>(trace_.tracks.size());
+    const auto& [number, count] = cast.players[rank];
     const std::string process =
-        fmt::format("rank {} ({})", rank, vertex_name(topology, topology.gpus[rank]));
-    for (const std::string& stream : programs[ranks.program(rank)].streams) {
-      trace_.tracks.push_back({process, stream, rank});
+        fmt::format("rank {} ({}{})", number, vertex_name(topology, topology.gpus[number]),
+                    count == 1 ? "" : fmt::format("; stands for {} ranks", count));
+    for (const std::string& stream : cast.programs[ranks.program(rank)].streams) {
+      trace_.tracks.push_back({process, stream, number});
     }
   }
   if (recorded.size() < ranks.size()) {
-    trace_.notes.push_back(
-        fmt::format("{} of {} ranks are recorded: the first {} and the first of every program",
-                    recorded.size(), ranks.size(), std::min(limit, ranks.size())));
+    trace_.notes.push_back(fmt::format(
+        "{} of {} {} are recorded: the first {} and the first of every program", recorded.size(),
+        ranks.size(), ranks.size() == cast.player_of.size() ? "ranks" : "classes of ranks",
+        std::min(limit, ranks.size())));
   }
   for (std::size_t c = 0; c < link_classes; ++c) {
     classes_[c].capacity = resources.class_capacity(c);

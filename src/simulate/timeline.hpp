@@ -17,8 +17,7 @@ namespace flyover {
 class Timeline {
  public:
   // Records the first `limit` ranks and the first rank of every program.
-  Timeline(const Topology& topology, const Workload& workload,
-           const std::vector<CompiledProgram>& programs, const Ranks& ranks, std::uint32_t limit,
+  Timeline(const Topology& topology, const Cast& cast, const Ranks& ranks, std::uint32_t limit,
            const ClusterResources& resources);
 
   [[nodiscard]] bool records(std::uint32_t rank) const { return first_track_[rank] != absent; }

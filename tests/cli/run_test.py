@@ -33,6 +33,16 @@ class Run(CliTest):
         for c in result["collectives"]:
             self.assertTrue(c["low_us"] <= c["time_us"] <= c["high_us"])
 
+    def test_classes_are_verified_against_the_full_run(self):
+        out = self.succeeds(*LAYER, "--verify-reduction")
+        self.assertTrue(out.startswith("verified: 8 ranks in 1 classes, "), out)
+        full, reduced = self.result(*LAYER, "--full"), self.result(*LAYER)
+        self.assertEqual((full["classes"], reduced["classes"]), (8, 1))
+        for result in full, reduced:
+            del result["classes"], result["events"]
+        self.assertEqual(full["time_us"], reduced["time_us"])
+        self.assertEqual(full["collectives"], reduced["collectives"])
+
     def test_csv_has_the_collectives(self):
         rows = list(csv.DictReader(io.StringIO(self.succeeds(*LAYER, "--csv", "-"))))
         for row, stats in zip(rows, self.result(*LAYER)["collectives"], strict=True):
@@ -40,7 +50,7 @@ class Run(CliTest):
                              (stats["op"], stats["bytes"], stats["time_us"]))
 
     def test_no_two_slices_of_a_track_overlap(self):
-        result = self.result(*LAYER, "--timeline", "t.json")
+        result = self.result(*LAYER, "--full", "--timeline", "t.json")
         events = json.loads((self.folder / "t.json").read_text())["traceEvents"]
         tracks = collections.defaultdict(list)
         for event in events:

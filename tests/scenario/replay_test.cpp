@@ -150,15 +150,17 @@ TEST_CASE("the slices of a track never overlap, and cover what the ranks did",
 TEST_CASE("only some ranks of a large run are recorded, and the trace says so",
           "[scenario][replay]") {
   const Cluster c(crossbar(16, 100_GBps, 0ns));
-  ReplayOptions options{.timeline = true};
+  ReplayOptions options{.reduce = false, .timeline = true};
   options.timeline_ranks = 2;
-  const Replay r = c.run(R"({"ranks": 16, "programs": [
+  const char* workload = R"({"ranks": 16, "programs": [
     {"ranks": "0-7", "ops": [{"id": "a", "op": "delay", "duration": "1 us"}]},
-    {"ranks": "8-15", "ops": [{"id": "b", "op": "delay", "duration": "1 us"}]}]})",
-                         options);
-  REQUIRE(r.trace.notes.size() == 1);
-  CHECK(r.trace.notes[0] ==
+    {"ranks": "8-15", "ops": [{"id": "b", "op": "delay", "duration": "1 us"}]}]})";
+  const Replay full = c.run(workload, options);
+  REQUIRE(full.trace.notes.size() == 1);
+  CHECK(full.trace.notes[0] ==
         "3 of 16 ranks are recorded: the first 2 and the first of every program");
+  options.reduce = true;
+  CHECK(c.run(workload, options).trace.notes.empty());  // Of both classes.
 }
 
 TEST_CASE("a faster resource shortens the run by as much as it limits it", "[scenario][replay]") {

@@ -105,6 +105,7 @@ class CostModel {
   void set_site(const SiteParameters& site);
 
   [[nodiscard]] GroupShape shape(std::span<const std::uint32_t> ranks) const;
+  [[nodiscard]] const Router& router() const;
 
  private:
   struct Impl;

@@ -14,9 +14,25 @@
 namespace flyover {
 
 // Units of a resource per unit of a stream's progress.
+//
+// A stream may stand for many that are alike: they start together, load resources alike and so end
+// together. Then a resource, too, may stand for many, and `twins` of the others meet this one
+// there, where they take `twin_weight` together. `weight` remains what one of them takes.
 struct Load {
+  Load() = default;
+  Load(ResourceId r, double w) : resource(r), weight(w) {}
+  Load(ResourceId r, double w, std::uint32_t others, double others_weight)
+      : resource(r),
+        twins(others),
+        weight(w),
+        twin_weight(others_weight) {}
+
   ResourceId resource{};
+  std::uint32_t twins = 0;
   double weight = 0;
+  double twin_weight = 0;
+
+  [[nodiscard]] double total() const { return weight + twin_weight; }
 };
 
 struct StreamSpec {
@@ -61,6 +77,10 @@ struct RateChange {
 // A start or an end solves again only the streams that share a resource with it, directly or
 // through others, once per picosecond, at a cost of their loads times the rounds (distinct
 // bottlenecks). Amounts are brought up to date only when a rate changes.
+//
+// With twins the sums above are over all streams that are stood for: rates are those of the system
+// in which each is there itself, since in that system streams that are alike are offered the same
+// by resources that are alike, round by round.
 //
 // The owner of the queue runs the loop and passes on events of the kinds given to the constructor:
 //
@@ -137,6 +157,10 @@ class FluidSystem {
     std::uint64_t visit = 0;
   };
 
+  // Whether nobody else is on the resource of a load.
+  static bool alone(const Resource& r, const Load& load) {
+    return r.residents.size() == 1 && load.twins == 0;
+  }
   void request_solve();
   void collect(StreamId seed);
   void fill();
@@ -157,8 +181,9 @@ class FluidSystem {
   std::vector<StreamId> started_;  // Since the last solve.
   std::vector<ResourceId> freed_;  // Resources with residents that a stream left since then.
   std::vector<StreamId> component_;
-  std::vector<ResourceId> shared_;  // Resources of the component with more than one resident.
-  std::vector<StreamId> open_;      // Of the component, those whose rate is not settled.
+  std::vector<ResourceId>
+      shared_;                  // Resources of the component that a stream doesn't have to itself.
+  std::vector<StreamId> open_;  // Of the component, those whose rate is not settled.
   bool record_ = false;
   std::vector<RateChange> changes_;
 };

@@ -28,4 +28,11 @@ struct Route : PathInfo {
   std::vector<Hop> hops;  // By link; links that carry several parts of the bytes appear once.
 };
 
+// A route without listing the links that a fabric sprays it over, which may be thousands.
+struct RouteOutline : PathInfo {
+  std::vector<Hop> hops;  // The others, in the order of the way.
+  std::uint32_t sprayed =
+      0;  // Equal numbers of one router: over the same links in the same shares.
+};
+
 }  // namespace flyover

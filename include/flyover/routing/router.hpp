@@ -49,6 +49,9 @@ class Router {
   // From rank to rank (GPU indices of the topology). `flow` tells apart the flows between one pair
   // for ECMP. Throws SimulationError, naming both ends and the reason, when no path is in service.
   [[nodiscard]] Route route(std::uint32_t from, std::uint32_t to, std::uint64_t flow = 0) const;
+  // Likewise, at the cost of the hops that it lists.
+  [[nodiscard]] RouteOutline outline(std::uint32_t from, std::uint32_t to,
+                                     std::uint64_t flow = 0) const;
   // As load.add(route(from, to, flow), bytes), without building the route: for all-to-all over
   // thousands of ranks.
   PathInfo add_route(LoadMap& load, std::uint32_t from, std::uint32_t to, double bytes,

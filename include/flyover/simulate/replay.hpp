@@ -15,9 +15,11 @@
 namespace flyover {
 
 struct ReplayOptions {
+  // Ranks that behave alike are simulated once. Times are the same either way.
+  bool reduce = true;
   bool timeline = false;
   // A rank's tracks are recorded for all ranks up to this many, else for the first rank of every
-  // program and as many more.
+  // program and as many more. Reduced runs count the ranks that they simulate.
   std::uint32_t timeline_ranks = 64;
   // Capacity factors by class name ("nvlink", "sm", "hbm", ...); "latency" divides start-ups and
   // link latencies. For what-if runs.
@@ -39,8 +41,24 @@ struct Replay {
 [[nodiscard]] Replay replay(const Topology& topology, const CostModel& cost,
                             const Workload& workload, const ReplayOptions& options = {});
 
+struct ReductionCheck {
+  Replay full;
+  Replay reduced;
+  std::uint64_t operations = 0;   // Compared, of all ranks.
+  std::uint64_t differences = 0;  // Starts and ends that differ.
+  Duration largest{};
+  std::string first;  // The first that differs, in words.
+};
+
+// Runs a workload in full and reduced, and compares when every operation of every rank starts and
+// ends. Throws as replay.
+[[nodiscard]] ReductionCheck verify_reduction(const Topology& topology, const CostModel& cost,
+                                              const Workload& workload,
+                                              const ReplayOptions& options = {});
+
 // Runs again with each class of resources 10 % faster. Costs one replay per class.
 [[nodiscard]] std::vector<Sensitivity> sensitivity(const Topology& topology, const CostModel& cost,
-                                                   const Workload& workload, Duration baseline);
+                                                   const Workload& workload, Duration baseline,
+                                                   bool reduce = true);
 
 }  // namespace flyover

@@ -96,7 +96,8 @@ struct InputDigest {
 struct Result {
   std::vector<InputDigest> inputs;
   std::uint32_t ranks = 0;
-  std::uint64_t operations = 0;  // Instances run.
+  std::uint32_t classes = 0;     // Of ranks that behave alike and were simulated once.
+  std::uint64_t operations = 0;  // Instances, of all ranks.
   std::uint64_t events = 0;
   Duration time{};
   Duration low{};  // The range of the time; zeros until add_range (study) was here.
@@ -108,7 +109,7 @@ struct Result {
   std::vector<ResourceClassStats> links;  // And SMs and HBM; in a fixed order of classes.
   std::string bottleneck;
   std::vector<Sensitivity> sensitivity;  // Largest gain first; empty when not asked for.
-  std::optional<MemoryUse> memory;  // Of training steps.
+  std::optional<MemoryUse> memory;       // Of training steps.
   std::vector<std::string> warnings;
 };
 

@@ -1,3 +1,8 @@
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <vector>
+
 #include <catch2/catch.hpp>
 
 #include "unit/engine/fluid_fixture.hpp"
@@ -142,4 +147,52 @@ TEST_CASE("a start leaves streams of other groups alone", "[engine]") {
     }
   }
   CHECK(changes_of_first == 1);
+}
+
+TEST_CASE("a stream with twins ends as each of those that it stands for", "[engine]") {
+  std::mt19937_64 random(3);
+  const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
+  for (int round = 0; round < 100; ++round) {
+    Machine all;
+    Machine played;
+    const std::uint32_t links = 1 + below(4);
+    for (std::uint32_t r = 0; r < links; ++r) {
+      const double capacity = 10.0 * (1 + below(9));
+      all.fluid.add_resource(capacity);
+      played.fluid.add_resource(capacity);
+    }
+    std::vector<std::uint64_t> first;  // By class: its first stream in `all`.
+    std::uint64_t next = 0;
+    for (std::uint32_t c = 1 + below(5); c > 0; --c) {
+      const std::uint32_t count = 1 + below(4);
+      std::vector<Load> loads;
+      std::vector<Load> with_twins;
+      for (std::uint32_t r = 0; r < links; ++r) {
+        if (below(2) == 0 && !loads.empty()) continue;
+        const double weight = 0.25 * (1 + below(8));
+        loads.push_back({ResourceId{r}, weight});
+        with_twins.push_back({ResourceId{r}, weight, count - 1, (count - 1) * weight});
+      }
+      const double work = 100.0 * (1 + below(50));
+      const Duration delay = below(3) * 1s;
+      const double cap = below(3) == 0 ? 3 : 1e300;
+      first.push_back(next);
+      for (std::uint32_t i = 0; i < count; ++i) {
+        all.start_numbered(next++, loads, work, delay, cap, 1);
+      }
+      played.start_numbered(first.size() - 1, with_twins, work, delay, cap, 1);
+    }
+    all.run();
+    played.run();
+    for (std::size_t c = 0; c < first.size(); ++c) {
+      // Sums round otherwise.
+      CHECK(std::abs((played.ends[c] - all.ends[first[c]]).count()) <= 1);
+    }
+    for (std::uint32_t r = 0; r < links; ++r) {
+      const ResourceUse& a = all.fluid.use(ResourceId{r});
+      const ResourceUse& b = played.fluid.use(ResourceId{r});
+      CHECK(a.amount == Approx(b.amount).epsilon(1e-12));
+      CHECK(a.peak == Approx(b.peak).epsilon(1e-12));
+    }
+  }
 }

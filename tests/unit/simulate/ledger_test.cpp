@@ -15,7 +15,7 @@ Time at(Duration d) {
 }  // namespace
 
 TEST_CASE("a rank counts for the most telling of what it does", "[simulate]") {
-  Ledger ledger(1, 1);
+  Ledger ledger({1}, 1);
   ledger.begin(0, Activity::Compute, 0, at(0us));
   ledger.begin(0, Activity::Moving, 0, at(10us));  // Hidden behind compute until 30 us.
   ledger.end(0, Activity::Compute, 0, at(30us));
@@ -34,7 +34,7 @@ TEST_CASE("a rank counts for the most telling of what it does", "[simulate]") {
 }
 
 TEST_CASE("the parts are averages over the ranks and add up to the run", "[simulate]") {
-  Ledger ledger(4, 2);
+  Ledger ledger({1, 1, 1, 1}, 2);
   ledger.begin(0, Activity::Compute, 0, at(0us));
   ledger.end(0, Activity::Compute, 0, at(40us));
   ledger.begin(1, Activity::Moving, 1, at(0us));

@@ -62,7 +62,7 @@ TEST_CASE("members that disagree on a collective are told apart by name", "[simu
            {{"tp", {{0, 1}}}},
            {{"p", {0}, {collective("a", CollectiveOp::AllReduce, 1_MiB)}},
             {"q", {1}, {collective("b", CollectiveOp::AllReduce, 2_MiB)}}}});
-  const Ranks ranks(r.workload, r.programs);
+  const Ranks ranks(r.workload);
   CHECK_THROWS_WITH(check_calls_agree(r.workload, r.programs, ranks),
                     "members of group \"tp\" disagree on its collective number 1: rank 0 (p \"a\") "
                     "calls all_reduce of 1 MiB, but rank 1 (q \"b\") calls all_reduce of 2 MiB");
@@ -75,7 +75,7 @@ TEST_CASE("sends meet receives in order, and their sizes must agree", "[simulate
        {},
        {{"p", {0}, {message("s", OpKind::Send, 1, 1_MiB), message("t", OpKind::Send, 1, 2_MiB)}},
         {"q", {1}, {message("u", OpKind::Recv, 0, 1_MiB), message("v", OpKind::Recv, 0, 2_MiB)}}}});
-  const Ranks ranks(r.workload, r.programs);
+  const Ranks ranks(r.workload);
   const Messages messages = match_messages(r.workload, ranks);
   REQUIRE(messages.all.size() == 2);
   CHECK(messages.all[0].bytes == 1_MiB);

@@ -1,0 +1,46 @@
+#pragma once
+
+// Who runs in a replay, and for how many each stands. In a full replay every rank plays itself; in
+// a reduced one a player stands for all ranks that cannot be told apart (rank_classes.hpp).
+
+#include <cstdint>
+#include <vector>
+
+#include "flyover/base/ids.hpp"
+#include "flyover/workload/operation_graph.hpp"
+#include "simulate/messages.hpp"
+#include "simulate/program.hpp"
+
+namespace flyover {
+
+struct Player {
+  std::uint32_t rank = 0;  // Of the cluster: it runs on that GPU.
+  std::uint32_t count = 1;
+};
+
+struct PlayedGroup {
+  std::vector<std::uint32_t> ranks;  // Of the cluster, in group order.
+  std::uint32_t count = 1;
+};
+
+struct Cast {
+  // In the numbers of players: a group names each of its players once.
+  Workload workload;
+  std::vector<CompiledProgram> programs;
+  std::vector<Player> players;
+  std::vector<std::vector<PlayedGroup>> groups;  // By family, by group of the workload.
+  Messages messages;
+  // By resource of the cluster: which of the engine's stands for it,
+  IdVector<ResourceId, ResourceId> stand_in;
+  std::vector<std::uint32_t> stands_for;  // and for how many, by resource of the engine.
+  std::vector<std::uint32_t> player_of;   // By rank of the cluster.
+
+  // Whether everything stands for itself alone.
+  [[nodiscard]] bool full() const { return stands_for.size() == stand_in.size(); }
+};
+
+// Every rank for itself. Throws InputError where sides of a message or members of a group disagree.
+// Requires a valid workload.
+[[nodiscard]] Cast full_cast(Workload workload, std::uint32_t resources);
+
+}  // namespace flyover
