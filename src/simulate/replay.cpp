@@ -491,7 +491,7 @@ class Run {
 Replay replay(const Topology& topology, const CostModel& cost, const Workload& workload,
               const ReplayOptions& options) {
   validate(workload);
-  if (workload.ranks != topology.gpus.size()) {
+  if (workload.ranks > topology.gpus.size()) {
     throw InputError(fmt::format("the workload has {} ranks, but the topology has {} GPUs",
                                  workload.ranks, topology.gpus.size()));
   }
