@@ -178,7 +178,8 @@ class ExpertBlock {
   void route(KernelSum& sum, bool backward) const {
     const Experts& experts = *w_.model().experts;
     w_.gemm(sum, w_.split(), experts.count, w_.model().hidden, 4, w_.wide_type());
-    if (backward) w_.gemm(sum, w_.model().hidden, experts.count, w_.split(), 4, w_.wide_type());
+    if (backward && !w_.options().lora)
+      w_.gemm(sum, w_.model().hidden, experts.count, w_.split(), 4, w_.wide_type());
     // Scores, choice, counts, maps: small kernels.
     w_.elementwise(sum, static_cast<double>(w_.split()) * experts.count * 4,
                    static_cast<double>(w_.split()) * experts.count * 4, backward ? 2 : 4);
