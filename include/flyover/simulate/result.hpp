@@ -108,7 +108,7 @@ struct Result {
   std::vector<ResourceClassStats> links;  // And SMs and HBM; in a fixed order of classes.
   std::string bottleneck;
   std::vector<Sensitivity> sensitivity;  // Largest gain first; empty when not asked for.
-  std::optional<MemoryUse> memory;  // Of training steps.
+  std::optional<MemoryUse> memory;       // Of training steps.
   std::vector<std::string> warnings;
 };
 
