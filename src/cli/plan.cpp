@@ -75,7 +75,7 @@ Counts read_gpu_counts(const std::string& text, std::uint32_t all) {
     }
   }
   std::ranges::sort(counts);
-  counts.erase(std::ranges::unique(counts).begin(), counts.end());
+  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
   if (counts.back() > all) {
     throw InputError(
         fmt::format("--gpus: the topology has {} GPUs, fewer than {}", all, counts.back()));

@@ -116,8 +116,8 @@ std::string replay_text(const PlanReport& report, const GpuPlan& each) {
   std::string text;
   for (std::size_t i = 0; i < each.replays.size(); ++i) {
     if (each.replays[i].time) continue;
-    text += fmt::format("#{} not replayed: {} operations, limit {}\n", i + 1,
-                        count(each.replays[i].operations), count(report.replay_limit));
+    text += fmt::format("#{} not replayed: {} operations, together more than the limit of {}\n",
+                        i + 1, count(each.replays[i].operations), count(report.replay_limit));
   }
   if (!each.replay_order.empty() && each.replay_order.front() != 0) {
     text += fmt::format("by replay #{} is the fastest\n", each.replay_order.front() + 1);

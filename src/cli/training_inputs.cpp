@@ -88,8 +88,8 @@ TrainingInputs load_training(const JobOptions& options, const GpuModel& gpu) {
   result.job.model = io::read_model(model);
   digest("model", result.job.model.name, model);
 
-  const io::Document stack =
-      io::stack_document(options.stack.empty() ? io::default_stack(gpu.architecture) : options.stack);
+  const io::Document stack = io::stack_document(
+      options.stack.empty() ? io::default_stack(gpu.architecture) : options.stack);
   SoftwareStack& used = result.job.stack;
   used = io::read_stack(stack);
   digest("stack", used.name, stack);

@@ -16,7 +16,7 @@ namespace flyover::io {
 namespace {
 
 // Of the files compiled in; results of training are no tables of collectives.
-constexpr std::string_view folder = "validation/";
+constexpr std::string_view shipped_folder = "validation/";
 constexpr std::string_view training = "validation/training/";
 
 // Null is what sources do not state.
@@ -171,7 +171,7 @@ std::vector<Measurement> load_measurements(const std::filesystem::path& folder) 
 std::vector<Measurement> shipped_measurements() {
   std::vector<Measurement> records;
   for (const EmbeddedFile& file : embedded_files()) {
-    if (!file.path.starts_with(folder) || file.path.starts_with(training)) continue;
+    if (!file.path.starts_with(shipped_folder) || file.path.starts_with(training)) continue;
     const Document document = Document::parse(std::string(file.path), std::string(file.text));
     std::vector<Measurement> more = read_measurements(document);
     std::ranges::move(more, std::back_inserter(records));

@@ -122,11 +122,26 @@ Sharding read_sharding(const Field& field) {
 }
 
 void read_defaults(const Field& field, SoftwareStack& stack) {
-  field.allow_only({"sharding", "keep_gathered", "recompute", "sequence_parallel",
-                    "interleaved", "vocabulary_multiple", "overlap", "optimizer", "expert_imbalance",
-                    "fp32_gradients", "fp32_master", "bf16_moments", "flash_attention", "dropout",
-                    "fused_loss", "cuda_graphs", "quantised_parameters", "cached_quantised",
-                    "transposed_quantised", "source"});
+  field.allow_only({"sharding",
+                    "keep_gathered",
+                    "recompute",
+                    "sequence_parallel",
+                    "interleaved",
+                    "vocabulary_multiple",
+                    "overlap",
+                    "optimizer",
+                    "expert_imbalance",
+                    "fp32_gradients",
+                    "fp32_master",
+                    "bf16_moments",
+                    "flash_attention",
+                    "dropout",
+                    "fused_loss",
+                    "cuda_graphs",
+                    "quantised_parameters",
+                    "cached_quantised",
+                    "transposed_quantised",
+                    "source"});
   check_evidence(field);
   const Field overlap = field["overlap"];
   overlap.allow_only({"tensor", "gradients", "parameters", "pipeline", "context", "experts",

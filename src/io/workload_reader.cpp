@@ -570,7 +570,8 @@ Workload read_form(const Field& root, std::uint32_t gpus) {
   }
   if (found[0] == "collectives") return read_collectives(root, gpus);
   if (found[0] == "programs") return read_programs(root, gpus);
-  root["training"].fail("a training layout is not a list of operations: it is expanded for a cluster");
+  root["training"].fail(
+      "a training layout is not a list of operations: it is expanded for a cluster");
 }
 
 }  // namespace

@@ -123,6 +123,16 @@ class ExpertBlock {
     return parts(w_.model().experts->hidden, w_.layout().expert_tensor);
   }
 
+  // LoRA's thin matrices beside an expert's; backward twice, for inputs and weights.
+  void adapters(KernelSum& sum, Count n, Count k, std::uint32_t times) const {
+    const std::optional<Lora>& lora = w_.options().lora;
+    if (!lora || !lora->ffn) return;
+    const Count rows = std::max<Count>(static_cast<Count>(std::llround(arriving())), 1);
+    for (std::uint32_t i = 0; i < times; ++i) {
+      w_.gemm(sum, rows, lora->rank, k, w_.wide(), w_.wide_type());
+      w_.gemm(sum, rows, n, lora->rank, w_.wide(), w_.wide_type());
+    }
+  }
   void grouped_forward(std::string_view name, Count n, Count k, std::optional<Message> message,
                        bool first) {
     KernelSum sum;
@@ -133,11 +143,7 @@ class ExpertBlock {
     // Each expert's own, which no grouped kernel adds by itself.
     const double outputs = arriving() * static_cast<double>(n) * w_.wide();
     if (w_.model().ffn_bias) w_.elementwise(sum, outputs, outputs);
-    if (w_.options().lora && w_.options().lora->ffn) {
-      const auto rows = static_cast<Count>(std::llround(arriving()));
-      w_.gemm(sum, std::max<Count>(rows, 1), w_.options().lora->rank, k, w_.wide(), w_.wide_type());
-      w_.gemm(sum, std::max<Count>(rows, 1), n, w_.options().lora->rank, w_.wide(), w_.wide_type());
-    }
+    adapters(sum, n, k, 1);
     w_.add_forward(name, sum, std::move(message), 0, first);
   }
   void grouped_backward(std::string_view name, std::string_view weight_name, Count n, Count k,
@@ -145,6 +151,7 @@ class ExpertBlock {
     KernelSum input;
     w_.quantise(input, arriving() * static_cast<double>(n));
     input.add(w_.run(grouped(k, n)));
+    adapters(input, n, k, 2);
     w_.add_backward(name, input, std::move(message), 0, first);
     if (w_.options().lora) return;
     // Per expert [k x rows] times [rows x n]: the same arithmetic, all weights' gradients written.
@@ -171,7 +178,8 @@ class ExpertBlock {
   void route(KernelSum& sum, bool backward) const {
     const Experts& experts = *w_.model().experts;
     w_.gemm(sum, w_.split(), experts.count, w_.model().hidden, 4, w_.wide_type());
-    if (backward) w_.gemm(sum, w_.model().hidden, experts.count, w_.split(), 4, w_.wide_type());
+    if (backward && !w_.options().lora)
+      w_.gemm(sum, w_.model().hidden, experts.count, w_.split(), 4, w_.wide_type());
     // Scores, choice, counts, maps: small kernels.
     w_.elementwise(sum, static_cast<double>(w_.split()) * experts.count * 4,
                    static_cast<double>(w_.split()) * experts.count * 4, backward ? 2 : 4);

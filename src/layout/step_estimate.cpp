@@ -75,7 +75,8 @@ class Estimate {
         shape_(pipeline_shape(layout)),
         micro_batches_(micro_batches(layout)),
         stage_(layout.pipeline),
-        first_chunk_(layout.pipeline) {}
+        first_chunk_(layout.pipeline),
+        units_(layout.pipeline, 0) {}
 
   StepEstimate run() {
     chunks();
@@ -193,16 +194,19 @@ class Estimate {
     const auto count = static_cast<std::uint32_t>(layers.size());
     std::vector<Passes> of_kind(parts_.layer_kinds());
     std::vector<bool> known(parts_.layer_kinds(), false);
+    std::vector<std::uint32_t> counts(parts_.layer_kinds());
     std::uint32_t layer = 0;
     for (std::uint32_t chunk = 0; chunk < count; ++chunk) {
       Passes sum;
+      std::ranges::fill(counts, 0U);
       for (std::uint32_t i = 0; i < layers[chunk]; ++i, ++layer) {
         const std::uint32_t kind = parts_.layer_kind(layer);
-        if (!known[kind]) {
-          of_kind[kind] = layer_passes(layer);
-          known[kind] = true;
-        }
-        sum.add(of_kind[kind]);
+        if (!known[kind]) of_kind[kind] = layer_passes(layer);
+        known[kind] = true;
+        ++counts[kind];
+      }
+      for (std::uint32_t kind = 0; kind < counts.size(); ++kind) {
+        if (counts[kind] > 0) sum.add(of_kind[kind], counts[kind]);
       }
       if (chunk == 0) sum.add(passes(parts_.embedding(layout_)));
       if (chunk + 1 == count) sum.add(passes(parts_.head(layout_)));
@@ -214,6 +218,7 @@ class Estimate {
       const std::uint32_t stage = stage_of(shape_, chunk);
       if (chunk < layout_.pipeline) first_chunk_[stage] = sum;
       stage_[stage].add(sum);
+      units_[stage] += layers[chunk];
       if (shape_.schedule == PipelineSchedule::ZeroBubbleV ||
           shape_.schedule == PipelineSchedule::ZeroBubbleH1) {
         chunk_times_.push_back({from_seconds(sum.forward.total()),
@@ -302,21 +307,7 @@ class Estimate {
     double reduce = 0;
     double buckets = 1;
   };
-  [[nodiscard]] Traffic traffic(std::uint32_t stage) const {
-    const std::vector<std::uint32_t> layers = layers_of_chunks(layout_, job_.model);
-    const auto count = static_cast<std::uint32_t>(layers.size());
-    OwnParameters own;
-    double units = 0;
-    std::uint32_t layer = 0;
-    for (std::uint32_t chunk = 0; chunk < count; ++chunk) {
-      for (std::uint32_t i = 0; i < layers[chunk]; ++i, ++layer) {
-        if (stage_of(shape_, chunk) != stage) continue;
-        own += parts_.layer_parameters(layout_, layer);
-        ++units;
-      }
-    }
-    if (stage == 0) own += parts_.embedding_parameters(layout_);
-    if (stage == stage_of(shape_, count - 1)) own += parts_.head_parameters(layout_);
+  [[nodiscard]] Traffic traffic(const OwnParameters& own, double units) const {
     const StateMessages messages = parts_.state_messages(layout_, own);
     Traffic result;
     double bytes = 0;
@@ -342,10 +333,11 @@ class Estimate {
 
   void states(Ledger& ledger, std::uint32_t slowest) const {
     const bool fsdp = layout_.sharding == Sharding::Parameters;
+    const std::vector<OwnParameters> own = parts_.stage_parameters(layout_);
     if (fsdp) {
       unhidden_units(ledger);
     } else {
-      gradients(ledger);
+      gradients(ledger, own);
     }
     if (job_.model.tied_embeddings && layout_.pipeline > 1) {
       const double bytes = parts_.embedding_parameters(layout_).trained_dense *
@@ -358,7 +350,7 @@ class Estimate {
     ledger[StepPart::Data] += time(Message{GroupKind::Model, CollectiveOp::AllReduce, Bytes{4}});
     double optimizer = 0;
     for (const std::uint32_t stage : {std::uint32_t{0}, slowest, layout_.pipeline - 1}) {
-      optimizer = std::max(optimizer, to_seconds(parts_.optimizer(layout_, stage)));
+      optimizer = std::max(optimizer, to_seconds(parts_.optimizer(layout_, own[stage])));
     }
     ledger[StepPart::Optimizer] += optimizer;
   }
@@ -382,14 +374,14 @@ class Estimate {
     }
   }
 
-  void gradients(Ledger& ledger) const {
+  void gradients(Ledger& ledger, const std::vector<OwnParameters>& own) const {
     double reduce_after = 0;
     double gather_before = 0;
     double earlier = 0;  // How long before stage 0 a stage has ended its backwards.
     double later = 0;    // How long after stage 0 it starts.
     double each_micro_batch = 0;
     for (std::uint32_t s = 0; s < layout_.pipeline; ++s) {
-      const Traffic stage = traffic(s);
+      const Traffic stage = traffic(own[s], units_[s]);
       const double backward = stage_[s].backward.total();
       const double forward = stage_[s].forward.total();
       const double last = 1 / stage.buckets;
@@ -450,6 +442,7 @@ class Estimate {
   double micro_batches_;
   std::vector<Passes> stage_;
   std::vector<Passes> first_chunk_;
+  std::vector<double> units_;  // Layers.
   std::vector<ChunkTimes> chunk_times_;
   double hop_ = 0;
 };

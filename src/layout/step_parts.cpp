@@ -267,23 +267,29 @@ OwnParameters StepParts::head_parameters(const Layout& layout) const {
   return impl_->own(dense, experts, {});
 }
 
-Duration StepParts::optimizer(const Layout& layout, std::uint32_t stage) const {
-  const TrainingOptions& options = impl_->job.options;
+std::vector<OwnParameters> StepParts::stage_parameters(const Layout& layout) const {
   const PipelineShape shape = pipeline_shape(layout);
   const std::vector<std::uint32_t> layers = layers_of_chunks(layout, impl_->job.model);
   const auto chunks = static_cast<std::uint32_t>(layers.size());
-  OwnParameters own;
-  std::uint32_t first = 0;
-  for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
-    if (stage_of(shape, chunk) == stage) {
-      for (std::uint32_t layer = first; layer < first + layers[chunk]; ++layer) {
-        own += layer_parameters(layout, layer);
-      }
-    }
-    first += layers[chunk];
+  std::vector<OwnParameters> of_kind;
+  for (const std::uint32_t layer : impl_->layer_of_kind) {
+    of_kind.push_back(layer_parameters(layout, layer));
   }
-  if (stage == 0) own += embedding_parameters(layout);
-  if (stage == stage_of(shape, chunks - 1)) own += head_parameters(layout);
+  std::vector<OwnParameters> stages(layout.pipeline);
+  std::uint32_t layer = 0;
+  for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
+    OwnParameters& own = stages[stage_of(shape, chunk)];
+    for (const std::uint32_t end = layer + layers[chunk]; layer < end; ++layer) {
+      own += of_kind[layer_kind(layer)];
+    }
+  }
+  stages.front() += embedding_parameters(layout);
+  stages[stage_of(shape, chunks - 1)] += head_parameters(layout);
+  return stages;
+}
+
+Duration StepParts::optimizer(const Layout& layout, const OwnParameters& own) const {
+  const TrainingOptions& options = impl_->job.options;
   const double shards = group_size(layout, GroupKind::Shard);
   const double expert_shards = group_size(layout, GroupKind::ExpertShard);
   const bool sharded = layout.sharding != Sharding::None;
@@ -309,6 +315,10 @@ Duration StepParts::optimizer(const Layout& layout, std::uint32_t stage) const {
         timer.quantise({static_cast<std::uint64_t>(std::llround(elements)), options.compute}).total;
   }
   return time;
+}
+
+Duration StepParts::optimizer(const Layout& layout, std::uint32_t stage) const {
+  return optimizer(layout, stage_parameters(layout).at(stage));
 }
 
 Bytes StepParts::boundary_bytes(const Layout& layout) const {

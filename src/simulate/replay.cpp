@@ -17,7 +17,7 @@ namespace {
 
 void check_fit(const Topology& topology, const Workload& workload) {
   validate(workload);
-  if (workload.ranks != topology.gpus.size()) {
+  if (workload.ranks > topology.gpus.size()) {
     throw InputError(fmt::format("the workload has {} ranks, but the topology has {} GPUs",
                                  workload.ranks, topology.gpus.size()));
   }

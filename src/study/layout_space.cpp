@@ -25,7 +25,7 @@ Counts divisors(std::uint32_t number, std::uint32_t most) {
 
 Counts without_repeats(Counts counts) {
   std::ranges::sort(counts);
-  counts.erase(std::ranges::unique(counts).begin(), counts.end());
+  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
   return counts;
 }
 

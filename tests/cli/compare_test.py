@@ -54,6 +54,9 @@ class CompareSteps(CliTest):
         self.assertRegex(text, r"tp2 beats tp8 by [0-9.]+ % \(\+- [0-9.]+ %\), in tokens/s/GPU")
         out = json.loads(self.succeeds("compare", "tp8.json", "tp2.json", "-t", "dgx-h100:2", "--json", "-"))
         self.assertEqual(out["format"], "flyover-step-comparison-1")
+        for side in out["sides"]:
+            self.assertGreater(side["error"]["own"], 0)
+            self.assertGreaterEqual(side["error"]["common"], 0)
         self.assertTrue(out["pairs"][0]["same_system"])
         for side in out["sides"]:
             self.assertAlmostEqual(sum(side["breakdown_s"].values()), side["step_s"], places=6)

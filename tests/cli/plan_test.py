@@ -63,6 +63,12 @@ class Plan(CliTest):
         self.assertRegex(text, r"(?m)^best by tokens-per-s-per-gpu: \d+ GPUs$")
         self.assertEqual(text.count("layouts considered"), 3)
 
+    def test_fewer_gpus_than_the_cluster_has(self):
+        text = self.succeeds("plan", "-m", "llama3-8b", "-t", "dgx-h100:2", "--gpus", "8", "--replay", "1",
+                             "--top", "1", "--global-batch", "16")
+        self.assertRegex(text, r"(?m)^1 .* s +[+-][0-9.]+ %$")
+        self.assertNotIn("not replayed", text)
+
     def test_impossible_layouts_are_listed_on_request(self):
         text = self.plan("--show-invalid", "--tp", "3,8")
         self.assertRegex(text, r"\d+ impossible: tensor 3 x context 1 x pipeline 1 = 3 does not divide 16 GPUs")

@@ -187,7 +187,17 @@ TEST_CASE("a data type that the GPU lacks is refused with those it has", "[scena
       "operation \"k\" computes in \"fp4\", for which plain has no rate; it has bf16");
 }
 
-TEST_CASE("a workload for another number of GPUs is refused", "[scenario][replay]") {
+TEST_CASE("a workload runs on the first GPUs of a cluster that has more", "[scenario][replay]") {
+  const Cluster c(crossbar(4, 100_GBps, 0ns));
+  const Cluster larger(crossbar(6, 100_GBps, 0ns));
+  const Workload w =
+      c.read(R"({"collectives": [{"op": "all_reduce", "bytes": "1 MB", "group": "all"}]})");
+  const Result there = replay(larger.topology, larger.cost, w).result;
+  CHECK(there.time == replay(c.topology, c.cost, w).result.time);
+  CHECK(there.ranks == 4);
+}
+
+TEST_CASE("a workload for more GPUs than there are is refused", "[scenario][replay]") {
   const Cluster c(crossbar(4, 100_GBps, 0ns));
   Workload w =
       c.read(R"({"collectives": [{"op": "all_reduce", "bytes": "1 MB", "group": "all"}]})");

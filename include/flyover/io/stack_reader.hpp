@@ -23,8 +23,8 @@ namespace flyover::io {
 [[nodiscard]] SoftwareStack load_stack(std::string_view name);
 // All that are compiled in, by name. At most one of them speaks_for a framework's version.
 [[nodiscard]] std::vector<SoftwareStack> shipped_stacks();
-// What a job runs on that names none: of the GPU's architecture ("cdna3"), or where there is none of
-// its own, NVIDIA's.
+// What a job runs on that names none: of the GPU's architecture ("cdna3"), or where there is none
+// of its own, NVIDIA's.
 [[nodiscard]] std::string default_stack(std::string_view architecture = {});
 
 }  // namespace flyover::io

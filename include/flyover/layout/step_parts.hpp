@@ -117,7 +117,11 @@ class StepParts {
   [[nodiscard]] OwnParameters embedding_parameters(const Layout& layout) const;
   [[nodiscard]] OwnParameters head_parameters(const Layout& layout) const;
 
-  // The optimizer's kernels on one stage, without messages.
+  // What one rank of every stage works with: its layers, on the first stage the embedding, on the
+  // last the head.
+  [[nodiscard]] std::vector<OwnParameters> stage_parameters(const Layout& layout) const;
+  // The optimizer's kernels for what a rank works with, without messages.
+  [[nodiscard]] Duration optimizer(const Layout& layout, const OwnParameters& own) const;
   [[nodiscard]] Duration optimizer(const Layout& layout, std::uint32_t stage) const;
   // Of activations, between two stages.
   [[nodiscard]] Bytes boundary_bytes(const Layout& layout) const;

@@ -31,9 +31,9 @@ struct Replay {
   Trace trace;  // Empty unless options.timeline.
 };
 
-// Rank r of the workload runs on GPU r of the topology. A collective starts when all its members
-// have arrived; the k-th collective of a program on a group meets the k-th of the other members'
-// programs. A send meets the k-th receive of its (from, to, tag).
+// Rank r of the workload runs on GPU r of the topology, which may have more. A collective starts
+// when all its members have arrived; the k-th collective of a program on a group meets the k-th of
+// the other members' programs. A send meets the k-th receive of its (from, to, tag).
 //
 // Throws InputError for a workload that does not fit (mismatched collectives among them),
 // SimulationError for one that cannot finish: unreachable peers, or a deadlock, with a report of

@@ -21,7 +21,7 @@ struct StepError {
 // As published results show them that no parameter was fitted to: docs/formats/plan.md, "How sure a
 // comparison is".
 struct StepErrors {
-  StepError pooled;                       // Of all stacks,
+  StepError pooled;                           // Of all stacks,
   std::map<std::string, StepError> of_stack;  // and of those with results enough.
   [[nodiscard]] const StepError& of(const std::string& stack) const;
 };

@@ -146,6 +146,5 @@ TEST_CASE("a hop between stages is a send, of all ranks at once", "[message_time
   const StageHop hop = times.hop(layout, bytes);
   CHECK(hop.mean < hop.slowest);
   const Duration inside = cluster.cost.point_to_point(0, 4, bytes).alone;
-  CHECK(to_seconds(hop.mean) ==
-        Approx((2 * to_seconds(inside) + to_seconds(hop.slowest)) / 3));
+  CHECK(to_seconds(hop.mean) == Approx((2 * to_seconds(inside) + to_seconds(hop.slowest)) / 3));
 }

@@ -120,8 +120,8 @@ std::vector<Layout> random_layouts(const Model& model, std::size_t count) {
                                     layout.schedule == PipelineSchedule::ZeroBubbleV
                                 ? 2
                                 : 1;
-    layout.sharding = one_of(Sharding::None, Sharding::Optimizer, Sharding::Gradients,
-                             Sharding::Parameters);
+    layout.sharding =
+        one_of(Sharding::None, Sharding::Optimizer, Sharding::Gradients, Sharding::Parameters);
     layout.recompute = one_of(Recompute::None, Recompute::Selective, Recompute::Full);
     if (model.experts) layout.expert = one_of(1U, 2U, 3U, 6U);
     layout = test::with_batch(layout, one_of(1U, 4U, 8U));
@@ -162,9 +162,9 @@ TEST_CASE("on one GPU a step is its micro-batches, the optimizer and the host's 
           Approx(5 * passes).epsilon(1e-9));
     CHECK(seconds(estimate[StepPart::Optimizer]) == Approx(optimizer).epsilon(1e-9));
     CHECK(estimate[StepPart::Host] == Duration{3ms});
-    for (const StepPart none : {StepPart::Tensor, StepPart::Context, StepPart::Expert,
-                                StepPart::Pipeline, StepPart::Data, StepPart::Straggling}) {
-      CHECK(estimate[none] == Duration{});
+    for (const StepPart absent : {StepPart::Tensor, StepPart::Context, StepPart::Expert,
+                                  StepPart::Pipeline, StepPart::Data, StepPart::Straggling}) {
+      CHECK(estimate[absent] == Duration{});
     }
     CHECK(estimate[StepPart::Bubble] <= Duration{100});  // Rounding.
   }
@@ -178,8 +178,7 @@ TEST_CASE("tokens and MFU follow from the step", "[step_estimate]") {
   const StepEstimate estimate = bench(layout);
   const double tokens = 12.0 * test::small_sequence;
   CHECK(estimate.tokens_per_second_per_gpu == Approx(tokens / seconds(estimate.time) / 3));
-  const double flops =
-      forward_flops(bench.parts.job().model, test::small_sequence, true).total();
+  const double flops = forward_flops(bench.parts.job().model, test::small_sequence, true).total();
   CHECK(estimate.mfu == Approx(3 * flops * tokens / seconds(estimate.time) / (3 * 100e12)));
   CHECK(estimate.memory_bound > 0);
   CHECK(estimate.memory_bound < 1);
@@ -192,15 +191,16 @@ TEST_CASE("host code that is slower than a layer's kernels is waited for", "[ste
   CHECK(Bench(job)(one_gpu(2)).time == plain);
   job.stack.micro_batch_host = 1ms;
   CHECK(Bench(job)(one_gpu(2)).time - plain == Duration{2ms});
-  // Far slower: nothing else counts. A forward, twice that backward, eight layers, two micro-batches.
+  // Far slower: nothing else counts. A forward, twice that backward, eight layers, two
+  // micro-batches.
   job.stack.micro_batch_host = {};
   job.stack.layer_host = 100ms;
   const Bench bench(job);
   const StepEstimate waits = bench(one_gpu(2));
   Passes ends;
   ends.add(bench.parts.embedding(one_gpu(2))).add(bench.parts.head(one_gpu(2)));
-  const double expected = 2 * (8 * 3 * 0.1 + ends.total()) +
-                          seconds(bench.parts.optimizer(one_gpu(2), 0));
+  const double expected =
+      2 * (8 * 3 * 0.1 + ends.total()) + seconds(bench.parts.optimizer(one_gpu(2), 0));
   CHECK(seconds(waits.time) == Approx(expected).epsilon(1e-9));
   job.options.cuda_graphs = true;
   CHECK(Bench(job)(one_gpu(2)).time < plain);
@@ -273,7 +273,8 @@ TEST_CASE("parts add up to the step, and no step is below its bound", "[step_est
         const Duration sum =
             std::accumulate(estimate.parts.begin(), estimate.parts.end(), Duration{});
         CHECK(sum == estimate.time);
-        CHECK(std::ranges::none_of(estimate.parts, [](Duration part) { return part < Duration{}; }));
+        CHECK(
+            std::ranges::none_of(estimate.parts, [](Duration part) { return part < Duration{}; }));
         CHECK(bench.estimator.bound(layout) <= estimate.time);
         CHECK(bench.estimator.bound(layout) > Duration{});
         CHECK(estimate.slowest_stage < layout.pipeline);

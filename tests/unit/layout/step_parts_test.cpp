@@ -158,8 +158,9 @@ TEST_CASE("the optimizer reads gradients twice and states once, and writes state
   CHECK(test::parts_of(job).optimizer(layout, 1) == expected(two, 2, 4));
 }
 
-TEST_CASE("a stage sends a micro-batch's activations, each tensor rank its part where they are split",
-          "[step_parts]") {
+TEST_CASE(
+    "a stage sends a micro-batch's activations, each tensor rank its part where they are split",
+    "[step_parts]") {
   TrainingJob job = test::small_job(test::small_model());
   Layout layout;
   layout.tensor = 2;
@@ -185,8 +186,7 @@ TEST_CASE("states are summed, or scattered and gathered", "[step_parts]") {
   CHECK(sent(parts.state_messages(layout, own).reduce) ==
         std::vector<Sent>{{shard, AllReduce, 4000}, {expert_shard, AllReduce, 2400}});
   CHECK(parts.state_messages(layout, own).gather.empty());
-  for (const Sharding sharding :
-       {Sharding::Optimizer, Sharding::Gradients, Sharding::Parameters}) {
+  for (const Sharding sharding : {Sharding::Optimizer, Sharding::Gradients, Sharding::Parameters}) {
     layout.sharding = sharding;
     const StateMessages messages = parts.state_messages(layout, own);
     CHECK(sent(messages.reduce) ==

@@ -10,7 +10,7 @@ if("io" IN_LIST FLYOVER_MODULES)
   flyover_test(step
     ${CMAKE_CURRENT_LIST_DIR}/kernel_sum_test.cpp ${CMAKE_CURRENT_LIST_DIR}/layer_work_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/message_times_test.cpp ${CMAKE_CURRENT_LIST_DIR}/step_estimate_test.cpp
-    ${CMAKE_CURRENT_LIST_DIR}/step_parts_test.cpp)
+    ${CMAKE_CURRENT_LIST_DIR}/step_parts_test.cpp ${PROJECT_SOURCE_DIR}/tests/support/topologies.cpp)
   flyover_test(stack
     ${CMAKE_CURRENT_LIST_DIR}/stack_reader_test.cpp ${CMAKE_CURRENT_LIST_DIR}/training_reader_test.cpp)
 endif()

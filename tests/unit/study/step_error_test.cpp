@@ -42,13 +42,15 @@ TEST_CASE("two estimates are told apart only beyond their error", "[study]") {
   CHECK(same.margin == Approx(std::exp(1.2816 * std::sqrt(2.0) * 0.03) - 1));
   CHECK(verdict("A", "B", step_difference(100ms, 102ms, true, error, error)) ==
         "A and B are within error: A ahead by 2.0 % (+- 5.6 %)");
-  CHECK(verdict("A", "B", step_difference(1s, 1s, true, error, error)) == "A and B take the same time");
+  CHECK(verdict("A", "B", step_difference(1s, 1s, true, error, error)) ==
+        "A and B take the same time");
   // The same the other way round.
   CHECK(verdict("A", "B", step_difference(100ms, 200ms, true, error, error)) ==
         "A beats B by 100.0 % (+- 5.6 %)");
   // Each side brings its own error.
-  CHECK(step_difference(110ms, 100ms, false, error, {.common = 0.2, .own = 0.04}).margin ==
-        Approx(std::exp(1.2816 * std::sqrt(0.03 * 0.03 + 0.04 * 0.04 + 0.1 * 0.1 + 0.2 * 0.2)) - 1));
+  CHECK(
+      step_difference(110ms, 100ms, false, error, {.common = 0.2, .own = 0.04}).margin ==
+      Approx(std::exp(1.2816 * std::sqrt(0.03 * 0.03 + 0.04 * 0.04 + 0.1 * 0.1 + 0.2 * 0.2)) - 1));
 }
 
 TEST_CASE("errors of stacks are read, what a stack lacks is that of all", "[study]") {
@@ -64,15 +66,16 @@ TEST_CASE("errors of stacks are read, what a stack lacks is that of all", "[stud
 TEST_CASE("what is wrong in a file of errors is told with its place", "[study]") {
   CHECK_THROWS_WITH(
       read(R"({"format": "flyover-residuals-1"})"),
-      "errors.json:1: expected residuals of scripts/training_residuals.py (\"format\": "
+      "errors.json:1:1: expected residuals of scripts/training_residuals.py (\"format\": "
       "\"flyover-training-residuals-1\")");
   CHECK_THROWS_WITH(read(R"({"format": "flyover-training-residuals-1",
 "pooled": {"common": 1.5, "own": 0}, "stacks": {}})"),
-                    "errors.json:2: /pooled/common: expected a standard deviation from 0 to 1");
-  CHECK_THROWS_WITH(read(R"({"format": "flyover-training-residuals-1",
+                    "errors.json:2:22: /pooled/common: expected a standard deviation from 0 to 1");
+  CHECK_THROWS_WITH(
+      read(R"({"format": "flyover-training-residuals-1",
 "pooled": {"common": 0, "own": 0},
 "stacks": {"a": {"owm": 0.1}}})"),
-                    "errors.json:3: /stacks/a/owm: is not a known option, did you mean \"own\"?");
+      "errors.json:3:18: /stacks/a/owm: is not a known option, did you mean \"own\"?");
 }
 
 TEST_CASE("shipped errors are of shipped stacks, and margins are neither nothing nor endless",

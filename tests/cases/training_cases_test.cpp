@@ -1,0 +1,114 @@
+// Public questions about training steps with known answers: shared/cases/cases.json, as
+// public_cases_test.cpp has those about collectives.
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <string>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "flyover/io/kernel_reader.hpp"
+#include "flyover/io/model_reader.hpp"
+#include "flyover/io/stack_reader.hpp"
+#include "flyover/io/topology_reader.hpp"
+#include "flyover/layout/step_estimate.hpp"
+#include "support/cluster.hpp"
+#include "support/shared.hpp"
+
+using namespace flyover;
+using nlohmann::json;
+
+namespace {
+
+std::optional<json> answer_of(const std::string& id) {
+  const auto path = test::shared_material("cases/cases.json");
+  if (!path) return std::nullopt;
+  std::ifstream file(*path);
+  const json cases = json::parse(file);
+  const auto found =
+      std::ranges::find_if(cases, [&](const json& entry) { return entry["id"] == id; });
+  REQUIRE(found != cases.end());
+  return (*found)["answer"];
+}
+
+double step_seconds(const std::string& topology, Model model, const std::string& stack,
+                    std::uint32_t sequence, const Layout& layout) {
+  const test::Cluster cluster(io::load_topology(topology), test::library("nccl-2.8"));
+  TrainingJob job;
+  job.model = std::move(model);
+  job.sequence = sequence;
+  job.stack = io::load_stack(stack);
+  job.options = job.stack.options;
+  job.options.compute = KernelType::Fp16;
+  job.overlap = job.stack.overlap;
+  REQUIRE(problems(layout, job.model, sequence, 0).empty());
+  const StepParts parts(job, io::read_kernels(io::kernel_document(job.stack.kernels)),
+                        cluster.topology.gpu_model(0), 8);
+  const MessageTimes times(cluster.topology, cluster.cost);
+  return to_seconds(StepEstimator(parts, times).estimate(layout).time);
+}
+
+struct Megatron {
+  std::string model;
+  std::string cluster;
+  std::uint32_t pipeline, chunks, batch, micro_batch;
+};
+
+double megatron_seconds(const Megatron& run, bool selective) {
+  Layout layout;
+  layout.tensor = 8;
+  layout.pipeline = run.pipeline;
+  layout.virtual_stages = run.chunks;
+  if (run.chunks > 1) layout.schedule = PipelineSchedule::Interleaved;
+  layout.sharding = Sharding::None;
+  layout.sequence_parallel = selective;
+  layout.recompute = selective ? Recompute::Selective : Recompute::Full;
+  layout.global_batch = run.batch;
+  layout.micro_batch = run.micro_batch;
+  return step_seconds(run.cluster, io::load_model(run.model), "megatron-2022", 2048, layout);
+}
+
+}  // namespace
+
+TEST_CASE("megatron-seqsel-table5: four models, full and selective recomputation") {
+  const auto answer = answer_of("megatron-seqsel-table5");
+  if (!answer) return;
+  const std::map<std::string, Megatron> runs = {
+      {"22B", {"megatron-22b", "dgx-a100:1", 1, 1, 4, 4}},
+      {"175B", {"megatron-175b", "dgx-a100:8", 8, 3, 64, 1}},
+      {"530B", {"megatron-530b", "dgx-a100:35", 35, 3, 280, 1}},
+      {"1T", {"megatron-1t", "dgx-a100:64", 64, 1, 512, 1}},
+  };
+  double errors = 0;
+  for (const auto& [name, run] : runs) {
+    CAPTURE(name);
+    const double full = megatron_seconds(run, false);
+    const double selective = megatron_seconds(run, true);
+    CHECK(full == Approx((*answer)["full"][name].get<double>()).epsilon(0.10));
+    CHECK(selective == Approx((*answer)["seqsel"][name].get<double>()).epsilon(0.10));
+    CHECK(full / selective == Approx((*answer)["speedup"][name].get<double>()).epsilon(0.05));
+    errors += std::abs(full / (*answer)["full"][name].get<double>() - 1) +
+              std::abs(selective / (*answer)["seqsel"][name].get<double>() - 1);
+  }
+  CHECK(errors / 8 <= 0.03);
+}
+
+// The issue names no sequence and no micro-batch: BERT's 512, and 16.
+TEST_CASE("tp-vs-pp-dgx: a pipeline wins with many micro-batches, tensors with few") {
+  if (!answer_of("tp-vs-pp-dgx")) return;
+  const Model model = io::load_model("gpt-7.5b");
+  const auto seconds = [&](bool pipeline, std::uint32_t micro_batches) {
+    Layout layout;
+    (pipeline ? layout.pipeline : layout.tensor) = 8;
+    layout.sharding = Sharding::None;
+    layout.micro_batch = 16;
+    layout.global_batch = 16 * micro_batches;
+    return step_seconds("dgx-a100:1", model, "megatron-2021", 512, layout);
+  };
+  CHECK(seconds(false, 128) > 1.3 * seconds(true, 128));
+  CHECK(seconds(false, 4) < seconds(true, 4));
+}
