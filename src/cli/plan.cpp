@@ -134,7 +134,7 @@ class PlanCommand final : public Command {
         ->capture_default_str()
         ->type_name("N");
     app.add_option("--replay-limit", replay_limit_,
-                   "while these have no more operations together, of all ranks")
+                   "while these have no more operations together, of one rank of every stage")
         ->capture_default_str()
         ->type_name("OPERATIONS");
     app.add_flag("--all-variants", options_.every_variant,

@@ -12,7 +12,7 @@
 namespace flyover::cli {
 
 // Replays of one search together; docs/formats/plan.md has what that takes.
-inline constexpr std::uint64_t most_replayed_operations = 20'000'000;
+inline constexpr std::uint64_t most_replayed_operations = 5'000'000;
 
 struct PlanRequest {
   std::uint32_t gpus = 0;          // The first ones of the cluster.

@@ -15,7 +15,7 @@
 namespace flyover {
 
 struct StepReplay {
-  std::uint64_t operations = 0;  // Of all ranks.
+  std::uint64_t operations = 0;  // Of one rank of every stage.
   // Stragglers included, which a replay does not have, as estimates count them; nothing when there
   // are more operations than the limit.
   std::optional<Duration> time;
