@@ -12,8 +12,7 @@ StepReplay replay_step(const Topology& topology, const CostModel& cost, const St
                        std::uint64_t most_operations) {
   StepReplay result;
   // Ranks of a stage share their program.
-  result.operations =
-      expanded_operations(parts, layout, times) / (ranks(layout) / layout.pipeline);
+  result.operations = expanded_operations(parts, layout, times) / (ranks(layout) / layout.pipeline);
   if (result.operations > most_operations) return result;
   const Duration alone = replay(topology, cost, expand(parts, layout, times)).result.time;
   const double stragglers = 1 + parts.job().stack.straggling * std::log2(ranks(layout));
