@@ -16,6 +16,7 @@
 #include "flyover/base/version.hpp"
 #include "flyover/io/result_reader.hpp"
 #include "flyover/io/training_reader.hpp"
+#include "flyover/io/training_step.hpp"
 #include "flyover/report/summary.hpp"
 #include "flyover/study/run_range.hpp"
 
@@ -159,7 +160,7 @@ class Compare final : public Command {
   }
 
   [[nodiscard]] StepSide planned(const Cluster& cluster, const std::string& topology) const {
-    const GpuModel& gpu = only_gpu_model(cluster.topology);
+    const GpuModel& gpu = io::only_gpu_model(cluster.topology);
     const TrainingInputs training = load_training(job_, gpu);
     const ClusterTimer own(cluster, training.job, training.kernels);
     PlanRequest request;

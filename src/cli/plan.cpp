@@ -19,6 +19,7 @@
 #include "cli/training_inputs.hpp"
 #include "flyover/base/error.hpp"
 #include "flyover/base/text.hpp"
+#include "flyover/io/training_step.hpp"
 #include "flyover/study/step_replay.hpp"
 
 namespace flyover::cli {
@@ -179,7 +180,7 @@ class PlanCommand final : public Command {
     options_.estimate_all = files.wants("--csv");
 
     const Cluster cluster(topology_, library_, settings);
-    const GpuModel& gpu = only_gpu_model(cluster.topology);
+    const GpuModel& gpu = io::only_gpu_model(cluster.topology);
     TrainingInputs training = load_training(job_, gpu);
     for (const std::string& note : cluster.library.settings.notes) spdlog::warn("{}", note);
     report.inputs = cluster.inputs;

@@ -8,6 +8,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "flyover/io/training_step.hpp"
 #include "flyover/study/step_replay.hpp"
 
 namespace flyover::cli {
@@ -81,7 +82,7 @@ GpuPlan plan_on(const Cluster& cluster, const TrainingInputs& training, const Cl
         .estimate = [timer](const Layout& layout) { return timer->estimator().estimate(layout); },
         .bound = [timer](const Layout& layout) { return timer->estimator().bound(layout); }};
   };
-  result.plan = flyover::make_plan(space, job.options, only_gpu_model(cluster.topology).memory,
+  result.plan = flyover::make_plan(space, job.options, io::only_gpu_model(cluster.topology).memory,
                                    make_timer, request.options, {}, request.keep_refusals);
   report_speed(result);
   replay_best(result, cluster, own, request);

@@ -12,6 +12,7 @@
 #include "flyover/io/kernel_reader.hpp"
 #include "flyover/io/step_error_reader.hpp"
 #include "flyover/io/training_reader.hpp"
+#include "flyover/io/training_step.hpp"
 #include "flyover/layout/memory.hpp"
 #include "flyover/report/table.hpp"
 
@@ -131,9 +132,10 @@ StepSide side_of(const PlanReport& report, std::string name) {
 StepSide side_of(const io::Document& training, const Cluster& cluster, std::string name,
                  std::optional<double> gpu_hour) {
   const auto gpus = static_cast<std::uint32_t>(cluster.topology.gpus.size());
-  const GpuModel& gpu = only_gpu_model(cluster.topology);
-  const io::TrainingWorkload workload = io::read_training(training, gpus, gpu.architecture);
-  const TrainingJob& job = workload.job;
+  const GpuModel& gpu = io::only_gpu_model(cluster.topology);
+  io::TrainingWorkload workload = io::read_training(training, gpus, gpu.architecture);
+  TrainingJob& job = workload.job;
+  io::suit_gpu(job.options, gpu);
   const ClusterTimer timer(cluster, job, io::read_kernels(io::kernel_document(job.stack.kernels)));
   const StepEstimate estimate = timer.estimator().estimate(workload.layout);
   const MemoryUse memory =

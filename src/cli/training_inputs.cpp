@@ -10,6 +10,7 @@
 #include "flyover/io/kernel_reader.hpp"
 #include "flyover/io/model_reader.hpp"
 #include "flyover/io/stack_reader.hpp"
+#include "flyover/io/training_step.hpp"
 
 namespace flyover::cli {
 
@@ -71,14 +72,6 @@ void add_job_options(CLI::App& app, JobOptions& options) {
       ->type_name("RANK");
 }
 
-const GpuModel& only_gpu_model(const Topology& topology) {
-  if (topology.gpu_models.size() != 1) {
-    throw InputError(fmt::format("{}: layouts are estimated on GPUs of one kind, and there are {}",
-                                 topology.name, topology.gpu_models.size()));
-  }
-  return topology.gpu_models.front();
-}
-
 TrainingInputs load_training(const JobOptions& options, const GpuModel& gpu) {
   TrainingInputs result;
   const auto digest = [&](const char* role, const std::string& name, const io::Document& document) {
@@ -102,10 +95,7 @@ TrainingInputs load_training(const JobOptions& options, const GpuModel& gpu) {
   job.options = used.options;
   job.overlap = used.overlap;
   if (!options.precision.empty()) job.options.compute = read_precision(options.precision);
-  // Its FP8 matrix units read one operand order only: Transformer Engine's documentation.
-  if (bytes_per_element(job.options.compute) < 2 && gpu.architecture == "hopper") {
-    job.options.transposed_quantised = true;
-  }
+  io::suit_gpu(job.options, gpu);
   if (!options.lora.empty()) job.options.lora = read_lora(options.lora);
   return result;
 }
@@ -114,7 +104,7 @@ ClusterTimer::ClusterTimer(const Cluster& cluster, const TrainingJob& job,
                            const KernelModel& kernels)
     : router_(cluster.topology, {.pxn = cluster.library.settings.pxn}),
       cost_(cluster.topology, router_, cluster.library),
-      parts_(job, kernels, only_gpu_model(cluster.topology),
+      parts_(job, kernels, io::only_gpu_model(cluster.topology),
              cluster.topology.nodes[NodeId{0}].gpus),
       times_(cluster.topology, cost_),
       estimator_(parts_, times_) {}

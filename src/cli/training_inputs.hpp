@@ -32,9 +32,6 @@ struct TrainingInputs {
 // Throws InputError, naming the option, for what is unknown or impossible on these GPUs.
 [[nodiscard]] TrainingInputs load_training(const JobOptions& options, const GpuModel& gpu);
 
-// The GPU that all ranks have. Throws InputError when there are several kinds.
-[[nodiscard]] const GpuModel& only_gpu_model(const Topology& topology);
-
 // Times layouts on a cluster, with caches of its own: one per thread. Borrows the cluster's
 // topology and library.
 class ClusterTimer {

@@ -16,7 +16,9 @@ namespace {
 // Of one rank of every stage: about 400 bytes each, and a few events for every class of ranks.
 constexpr std::uint64_t max_operations = 5'000'000;
 
-const GpuModel& only_gpu(const Topology& topology) {
+}  // namespace
+
+const GpuModel& only_gpu_model(const Topology& topology) {
   const GpuModel& first = topology.gpu_model(0);
   for (std::uint32_t rank = 1; rank < topology.gpus.size(); ++rank) {
     const GpuModel& other = topology.gpu_model(rank);
@@ -29,18 +31,19 @@ const GpuModel& only_gpu(const Topology& topology) {
   return first;
 }
 
-}  // namespace
+void suit_gpu(TrainingOptions& options, const GpuModel& gpu) {
+  if (bytes_per_element(options.compute) < 2 && gpu.architecture == "hopper") {
+    options.transposed_quantised = true;
+  }
+}
 
 TrainingStep training_step(const TrainingWorkload& training, const Topology& topology,
                            const CostModel& cost) {
   const Layout& layout = training.layout;
   require(ranks(layout) == topology.gpus.size(), "training_step: a rank for each GPU");
-  const GpuModel& gpu = only_gpu(topology);
+  const GpuModel& gpu = only_gpu_model(topology);
   TrainingJob job = training.job;
-  // Hopper's FP8 matrix units read one operand order only (Transformer Engine's documentation).
-  if (bytes_per_element(job.options.compute) < 2 && gpu.architecture == "hopper") {
-    job.options.transposed_quantised = true;
-  }
+  suit_gpu(job.options, gpu);
   const StepParts parts(job, read_kernels(kernel_document(job.stack.kernels)), gpu,
                         topology.nodes[NodeId{0}].gpus);
   const MessageTimes times(topology, cost);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "flyover/base/error.hpp"
+#include "flyover/layout/memory.hpp"
 #include "flyover/layout/rank_parameters.hpp"
 #include "flyover/layout/schedule.hpp"
 #include "layout/kernel_sum.hpp"
@@ -96,54 +97,11 @@ struct StepParts::Impl {
 
   [[nodiscard]] double wide() const { return job.options.compute == KernelType::Tf32 ? 4 : 2; }
 
-  // The parameters of LoRA's adapters on one tensor rank. The thin matrix on the uncut side of a
-  // frozen one is whole on every rank.
-  [[nodiscard]] OwnParameters adapters(const Layout& layout, std::uint32_t layer) const {
-    const Lora& lora = *job.options.lora;
-    const Model& model = job.model;
-    const Attention& attention = model.attention;
-    const double t = layout.tensor;
-    const double h = model.hidden;
-    const double r = lora.rank;
-    OwnParameters own;
-    if (lora.attention) {
-      const double heads = attention.heads * attention.head_dim;
-      const double values =
-          attention.latent ? 1.0 * attention.heads * attention.latent->value_dim : heads;
-      if (attention.latent) {
-        const LatentAttention& latent = *attention.latent;
-        const double query_in = latent.query_rank > 0 ? latent.query_rank : h;
-        own.trained_dense +=
-            r * (h + latent.query_rank + latent.kv_rank + latent.rope_dim) +
-            r * (query_in + heads / t) +
-            r * (latent.kv_rank + attention.heads * (latent.nope_dim + latent.value_dim) / t);
-      } else {
-        own.trained_dense += r * (h + (heads + 2.0 * attention.kv_heads * attention.head_dim) / t);
-      }
-      own.trained_dense += r * (values / t + h);
-    }
-    if (lora.ffn) {
-      const auto ffn = [&](double width, double ways) {
-        return r * (h + (model.ffn_matrices - 1) * width / ways) + r * (width / ways + h);
-      };
-      if (has_experts(model, layer)) {
-        const Experts& experts = *model.experts;
-        own.trained_experts +=
-            1.0 * experts.count / layout.expert * ffn(experts.hidden, layout.expert_tensor);
-        if (experts.shared_hidden > 0) own.trained_dense += ffn(experts.shared_hidden, t);
-      } else {
-        own.trained_dense += ffn(model.ffn_hidden, t);
-      }
-    }
-    return own;
-  }
-
   // Everything is trained, or the adapters beside it alone.
   [[nodiscard]] OwnParameters own(double dense, double experts,
-                                  const OwnParameters& adapters) const {
+                                  const AdapterParameters& adapters) const {
     if (!job.options.lora) return {dense, experts, dense, experts};
-    return {dense + adapters.trained_dense, experts + adapters.trained_experts,
-            adapters.trained_dense, adapters.trained_experts};
+    return {dense + adapters.dense, experts + adapters.experts, adapters.dense, adapters.experts};
   }
 
   void add_messages(StateMessages& messages, const Layout& layout, GroupKind shard,
@@ -236,8 +194,9 @@ StateMessages StepParts::state_messages(const Layout& layout,
 
 OwnParameters StepParts::layer_parameters(const Layout& layout, std::uint32_t layer) const {
   const RankParameters rank = rank_parameters(impl_->job.model, layout, layer);
-  const OwnParameters adapters =
-      impl_->job.options.lora ? impl_->adapters(layout, layer) : OwnParameters{};
+  const std::optional<Lora>& lora = impl_->job.options.lora;
+  const AdapterParameters adapters =
+      lora ? adapter_parameters(impl_->job.model, layout, *lora, layer) : AdapterParameters{};
   return impl_->own(rank.matrices + rank.others, rank.experts, adapters);
 }
 

@@ -17,6 +17,7 @@
 #include "flyover/collective/algorithms.hpp"
 #include "flyover/io/presets.hpp"
 #include "flyover/io/topology_reader.hpp"
+#include "support/cases.hpp"
 #include "support/cluster.hpp"
 #include "support/clusters.hpp"
 #include "support/shared.hpp"
@@ -24,29 +25,16 @@
 using namespace flyover;
 using namespace flyover::literals;
 using nlohmann::json;
+using test::answer_of;
 using test::Cluster;
 using test::library;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
 constexpr Bytes gibibytes(std::int64_t count) {
   return Bytes{count << 30};
-}
-
-// The answer of a case, or nothing when the file is not there.
-std::optional<json> answer_of(const std::string& id) {
-  const auto path = test::shared_material("cases/cases.json");
-  if (!path) return std::nullopt;
-  std::ifstream file(*path);
-  const json cases = json::parse(file);
-  const auto found =
-      std::ranges::find_if(cases, [&](const json& entry) { return entry["id"] == id; });
-  REQUIRE(found != cases.end());
-  return (*found)["answer"];
 }
 
 Topology topology(const std::string& text) {

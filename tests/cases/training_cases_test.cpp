@@ -1,39 +1,24 @@
 // Public questions about training steps with known answers: shared/cases/cases.json, as
 // public_cases_test.cpp has those about collectives.
 
-#include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <map>
-#include <optional>
 #include <string>
 
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 
 #include "flyover/io/kernel_reader.hpp"
 #include "flyover/io/model_reader.hpp"
 #include "flyover/io/stack_reader.hpp"
 #include "flyover/io/topology_reader.hpp"
 #include "flyover/layout/step_estimate.hpp"
+#include "support/cases.hpp"
 #include "support/cluster.hpp"
-#include "support/shared.hpp"
 
 using namespace flyover;
-using nlohmann::json;
+using test::answer_of;
 
 namespace {
-
-std::optional<json> answer_of(const std::string& id) {
-  const auto path = test::shared_material("cases/cases.json");
-  if (!path) return std::nullopt;
-  std::ifstream file(*path);
-  const json cases = json::parse(file);
-  const auto found =
-      std::ranges::find_if(cases, [&](const json& entry) { return entry["id"] == id; });
-  REQUIRE(found != cases.end());
-  return (*found)["answer"];
-}
 
 double step_seconds(const std::string& topology, Model model, const std::string& stack,
                     std::uint32_t sequence, const Layout& layout) {

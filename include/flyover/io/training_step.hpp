@@ -13,6 +13,13 @@
 
 namespace flyover::io {
 
+// The GPU that all ranks have. Throws InputError when there are several kinds.
+[[nodiscard]] const GpuModel& only_gpu_model(const Topology& topology);
+
+// What a GPU decides of a job: FP8 matrix units of Hopper read one operand order only (Transformer
+// Engine's documentation), so quantised matrices need a transposed copy.
+void suit_gpu(TrainingOptions& options, const GpuModel& gpu);
+
 struct TrainingStep {
   Workload workload;
   MemoryUse memory;
