@@ -193,7 +193,9 @@ void training_step_405b(benchmark::State& state) {
       gpus / 8, gpus > 65536 ? 128 : 64);
   std::uint32_t classes = 0;
   for (auto _ : state) {
-    Topology topology = io::read_topology(io::Document::parse("bench", cluster));
+    Topology topology = io::read_topology(
+        io::Document::parse("bench", cluster),
+        state.range(1) != 0 ? io::FabricDetail::Cables : io::FabricDetail::Trunks);
     if (state.range(1) != 0) {
       Override down;
       down.selector = "nic[node=5,index=3]";

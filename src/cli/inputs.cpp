@@ -35,9 +35,9 @@ InputDigest digest_of(std::string_view role, std::string name, std::string diges
   return out;
 }
 
-Topology load_topology(const std::string& name, const Settings& settings,
+Topology load_topology(const std::string& name, const Settings& settings, io::FabricDetail detail,
                        std::vector<InputDigest>& inputs) {
-  io::TopologyInput input = io::load_topology_input(name, settings.topology);
+  io::TopologyInput input = io::load_topology_input(name, settings.topology, detail);
   spdlog::info("{}: {} GPUs, {} links", input.name, input.topology.gpus.size(),
                input.topology.links.size());
   inputs.push_back(digest_of("topology", input.name, input.digest, settings.topology));
@@ -112,8 +112,8 @@ void refuse_settings(const std::vector<io::Setting>& settings, std::string_view 
 }
 
 Cluster::Cluster(const std::string& topology_name, const std::string& library_name,
-                 const Settings& settings)
-    : topology(load_topology(topology_name, settings, inputs)),
+                 const Settings& settings, io::FabricDetail detail)
+    : topology(load_topology(topology_name, settings, detail, inputs)),
       library(load_library(library_name, topology, settings, inputs)),
       router(topology, {.pxn = library.settings.pxn}),
       cost(topology, router, library) {}

@@ -11,6 +11,7 @@
 
 #include "flyover/cost/cost_model.hpp"
 #include "flyover/io/document.hpp"
+#include "flyover/io/topology_reader.hpp"
 #include "flyover/layout/memory.hpp"
 #include "flyover/routing/router.hpp"
 #include "flyover/simulate/result.hpp"
@@ -43,7 +44,7 @@ void refuse_settings(const std::vector<io::Setting>& settings, std::string_view 
 // A topology and what it takes to time collectives on it. The parts refer to each other.
 struct Cluster {
   Cluster(const std::string& topology_name, const std::string& library_name,
-          const Settings& settings);
+          const Settings& settings, io::FabricDetail detail = io::FabricDetail::Trunks);
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
 

@@ -63,13 +63,15 @@ class Run final : public Command {
     Settings settings = sort_settings(settings_);
     settings.params = params_;
 
-    Cluster cluster(topology_, library_, settings);
+    Cluster cluster(topology_, library_, settings,
+                    full_ ? io::FabricDetail::Cables : io::FabricDetail::Trunks);
     const LoadedWorkload loaded = load_workload(workload_, settings, cluster);
     const Workload& workload = loaded.workload;
     options_.timeline = files.wants("--timeline");
     options_.reduce = !full_;
     Replay replay =
-        verify_ ? verified(cluster, workload, terminal.quiet || files.uses_standard_output())
+        verify_ ? verified(cluster, Cluster(topology_, library_, settings, io::FabricDetail::Cables),
+                           workload, terminal.quiet || files.uses_standard_output())
                 : flyover::replay(cluster.topology, cluster.cost, workload, options_);
     Result& result = replay.result;
     result.inputs = cluster.inputs;
@@ -90,8 +92,11 @@ class Run final : public Command {
   }
 
  private:
-  Replay verified(const Cluster& cluster, const Workload& workload, bool quiet) const {
-    ReductionCheck check = verify_reduction(cluster.topology, cluster.cost, workload, options_);
+  Replay verified(const Cluster& cluster, const Cluster& explicit_cluster,
+                  const Workload& workload, bool quiet) const {
+    ReductionCheck check =
+        verify_reduction({explicit_cluster.topology, explicit_cluster.cost},
+                         {cluster.topology, cluster.cost}, workload, options_);
     if (check.largest > rounding) {
       throw SimulationError(fmt::format(
           "the reduced run differs from the full one in {} of {} starts and ends, by up "

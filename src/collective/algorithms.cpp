@@ -27,7 +27,8 @@ std::string always(const CollectiveShape&) {
 
 // Puts what all algorithms have in common around one of them.
 template <CollectiveOp op, auto reason, auto plan, auto sum_up>
-constexpr Algorithm entry(AlgorithmId id, std::string_view summary) {
+constexpr Algorithm entry(AlgorithmId id, std::string_view summary,
+                          FoldedSummary (*fold)(const CollectiveShape&) = nullptr) {
   return {.id = id,
           .op = op,
           .summary = summary,
@@ -55,21 +56,25 @@ constexpr Algorithm entry(AlgorithmId id, std::string_view summary) {
                 Summary alone;
                 alone.ranks = 1;
                 return alone;
-              }};
+              },
+          .fold = fold};
 }
 
 using enum CollectiveOp;
 
 constexpr std::array table = {
     entry<AllReduce, always, ring_schedule, ring_summary>(
-        AlgorithmId::Ring, "reduce-scatter, then all-gather around rings: 2(n-1) steps of S/n"),
+        AlgorithmId::Ring, "reduce-scatter, then all-gather around rings: 2(n-1) steps of S/n",
+        ring_fold),
     entry<AllReduce, always, tree_schedule, tree_summary>(
-        AlgorithmId::Tree, "two complementary binary trees of domains, a chain in each domain"),
+        AlgorithmId::Tree, "two complementary binary trees of domains, a chain in each domain",
+        tree_fold),
     entry<AllReduce, nvls_unsupported, nvls_schedule, nvls_summary>(
         AlgorithmId::Nvls,
         "reduced and multicast by the switches of one domain, or of the network too"),
     entry<AllReduce, nvls_tree_unsupported, nvls_tree_schedule, nvls_tree_summary>(
-        AlgorithmId::NvlsTree, "NVLS in every domain, double binary trees between the domains"),
+        AlgorithmId::NvlsTree, "NVLS in every domain, double binary trees between the domains",
+        nvls_tree_fold),
     entry<AllReduce, collnet_unsupported, collnet_direct_schedule, collnet_direct_summary>(
         AlgorithmId::CollnetDirect,
         "gathered by a GPU per NIC, added up by the network's switches (SHARP)"),
@@ -84,7 +89,7 @@ constexpr std::array table = {
     entry<AllReduce, always, one_shot_schedule, one_shot_summary>(
         AlgorithmId::OneShot, "every rank sends everything to every other: 1 step"),
     entry<AllGather, always, ring_schedule, ring_summary>(
-        AlgorithmId::Ring, "every block once around rings: n-1 steps of S/n"),
+        AlgorithmId::Ring, "every block once around rings: n-1 steps of S/n", ring_fold),
     entry<AllGather, nvls_unsupported, nvls_schedule, nvls_summary>(
         AlgorithmId::Nvls, "multicast by the switches of one domain"),
     entry<AllGather, always, pat_schedule, pat_summary>(
@@ -94,7 +99,7 @@ constexpr std::array table = {
     entry<AllGather, all_pairs_unsupported, all_pairs_schedule, all_pairs_summary>(
         AlgorithmId::AllPairs, "every rank sends its block to all at once, over counterparts"),
     entry<ReduceScatter, always, ring_schedule, ring_summary>(
-        AlgorithmId::Ring, "every block once around rings: n-1 steps of S/n"),
+        AlgorithmId::Ring, "every block once around rings: n-1 steps of S/n", ring_fold),
     entry<ReduceScatter, nvls_unsupported, nvls_schedule, nvls_summary>(
         AlgorithmId::Nvls, "reduced by the switches of one domain"),
     entry<ReduceScatter, always, pat_schedule, pat_summary>(

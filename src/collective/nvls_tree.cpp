@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "domain_tree.hpp"
+#include "fold_writer.hpp"
 #include "placement.hpp"
 #include "schedule_writer.hpp"
 #include "variants.hpp"
@@ -204,6 +205,33 @@ Reach reach(const Plan& plan, const DomainTree& tree) {
   return reach;
 }
 
+// The longest chains: in transfers, and in hops.
+struct Lengths {
+  std::uint32_t steps = 0;
+  Chain longest;
+};
+
+Lengths lengths(const Plan& plan) {
+  Lengths out;
+  for (std::uint32_t t = 0; t < trees; ++t) {
+    const Reach far = reach(plan, plan.tree(t));
+    const Chain without_switch{far.depth, far.depth};
+    const Chain up = std::max(far.up, without_switch);
+    const Chain down = std::max(far.down, without_switch);
+    // Shares queue for the switch, on the way up and on the way down. A chain is longest when it
+    // goes through the queue in one of the two, or half in the one and half in the other.
+    out.steps = std::max(out.steps, 2 * far.depth);
+    if (plan.relays() > 0) {
+      const std::uint32_t queue = plan.shares() - 1;
+      out.steps =
+          std::max({out.steps, far.up.hops + far.depth + queue, far.depth + far.down.hops + queue,
+                    far.up.hops + far.down.hops + queue});
+    }
+    out.longest = std::max(out.longest, up + down);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string nvls_tree_unsupported(const CollectiveShape& shape) {
@@ -264,25 +292,46 @@ Summary nvls_tree_summary(const CollectiveShape& shape) {
     }
   }
 
-  Chain longest;
-  for (std::uint32_t t = 0; t < trees; ++t) {
-    const Reach far = reach(plan, plan.tree(t));
-    const Chain without_switch{far.depth, far.depth};
-    const Chain up = std::max(far.up, without_switch);
-    const Chain down = std::max(far.down, without_switch);
-    // Shares queue for the switch, on the way up and on the way down. A chain is longest when it
-    // goes through the queue in one of the two, or half in the one and half in the other.
-    summary.steps = std::max(summary.steps, 2 * far.depth);
-    if (plan.relays() > 0) {
-      const std::uint32_t queue = shares - 1;
-      summary.steps =
-          std::max({summary.steps, far.up.hops + far.depth + queue,
-                    far.depth + far.down.hops + queue, far.up.hops + far.down.hops + queue});
-    }
-    longest = std::max(longest, up + down);
-  }
-  set_hops(summary, longest);
+  const Lengths far = lengths(plan);
+  summary.steps = far.steps;
+  set_hops(summary, far.longest);
   return writer.finish(plan.blocks());
+}
+
+FoldedSummary nvls_tree_fold(const CollectiveShape& shape) {
+  const Plan plan(shape);
+  const auto members = plan.size_of(0);
+  const std::uint32_t shares = plan.shares();
+  const auto blocks = static_cast<double>(plan.blocks());
+
+  FoldedSummary summary;
+  FoldWriter inside(members);
+  FoldWriter between(members);
+  for (std::uint32_t i = 0; members > 1 && i < members; ++i) {
+    const double fraction = plan.channels() * (shares + plan.headed(plan.members(0)[i])) / blocks;
+    inside.add(i, members, fraction, plan.channels());
+    inside.add(members, i, fraction, plan.channels());
+  }
+  for (std::uint32_t share = 0; share < shares; ++share) {
+    const auto head = static_cast<std::uint32_t>(
+        std::ranges::find(plan.members(0), plan.head(0, share)) - plan.members(0).begin());
+    between.add(head, head, shape.channels / blocks, shape.channels);
+  }
+  for (std::uint32_t t = 0; t < trees; ++t) {
+    const DomainTree& tree = plan.tree(t);
+    for (std::uint32_t d = 0; d < plan.domains(); ++d) {
+      if (tree.parent[d] == none) continue;
+      summary.edges.emplace_back(d, tree.parent[d]);
+      summary.edges.emplace_back(tree.parent[d], d);
+    }
+  }
+  const Lengths far = lengths(plan);
+  summary.steps = far.steps;
+  summary.inter_hops = far.longest.inter;
+  summary.intra_hops = far.longest.hops - far.longest.inter;
+  summary.inside = inside.take();
+  summary.between = between.take();
+  return summary;
 }
 
 }  // namespace flyover

@@ -32,6 +32,10 @@ class Placement {
   // Where `channel` enters a domain: on the rails of entry_rails, counted round and round; channels
   // that meet on a rail take its members in turn. Refers into members(domain).
   [[nodiscard]] const std::uint32_t& entry(std::uint32_t domain, std::uint32_t channel) const;
+  // Its position among the members.
+  [[nodiscard]] std::uint32_t entry_member(std::uint32_t domain, std::uint32_t channel) const {
+    return static_cast<std::uint32_t>(&entry(domain, channel) - members_[domain].data());
+  }
   // Channels that can enter without one rail carrying more of them than another: as many as a
   // domain may have members, rounded down to a multiple of its rails.
   [[nodiscard]] std::uint32_t even_channels() const;

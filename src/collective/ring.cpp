@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "flyover/base/error.hpp"
+#include "fold_writer.hpp"
 #include "placement.hpp"
 #include "schedule_writer.hpp"
 #include "variants.hpp"
@@ -105,6 +106,36 @@ Summary ring_summary(const CollectiveShape& shape) {
   summary.steps = steps;
   set_hops(summary, {.hops = steps, .inter = crossings});
   return writer.finish(std::uint64_t{shape.channels} * n);
+}
+
+FoldedSummary ring_fold(const CollectiveShape& shape) {
+  const std::uint32_t n = shape.group.ranks();
+  const Placement placement(shape.group);
+  const auto members = static_cast<std::uint32_t>(placement.members(0).size());
+  const std::uint32_t domains = placement.domains();
+  const std::uint32_t steps = ring_steps(shape);
+  const double fraction = static_cast<double>(steps) / (static_cast<double>(shape.channels) * n);
+
+  FoldedSummary summary;
+  FoldWriter inside(members);
+  FoldWriter between(members);
+  for (std::uint32_t channel = 0; channel < shape.channels; ++channel) {
+    const std::uint32_t entry = placement.entry_member(0, channel);
+    for (std::uint32_t i = 0; i + 1 < members; ++i) {
+      inside.add((entry + i) % members, (entry + i + 1) % members, fraction, 1);
+    }
+    between.add((entry + members - 1) % members, entry, fraction, 1);
+  }
+  // A walk leaves its domain at every `members`-th edge.
+  std::uint32_t crossings = steps / n * domains;
+  if (const std::uint32_t rest = steps % n; rest > 0) crossings += (rest - 1) / members + 1;
+  for (std::uint32_t d = 0; d < domains; ++d) summary.edges.emplace_back(d, (d + 1) % domains);
+  summary.steps = steps;
+  summary.intra_hops = steps - crossings;
+  summary.inter_hops = crossings;
+  summary.inside = inside.take();
+  summary.between = between.take();
+  return summary;
 }
 
 }  // namespace flyover

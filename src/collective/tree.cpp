@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "domain_tree.hpp"
+#include "fold_writer.hpp"
 #include "pipeline.hpp"
 #include "placement.hpp"
 #include "variants.hpp"
@@ -80,6 +81,44 @@ Schedule tree_schedule(const CollectiveShape& shape, Bytes bytes) {
 
 Summary tree_summary(const CollectiveShape& shape) {
   return pipeline_summary(shape, trees(shape), flow(shape), chunks(shape));
+}
+
+FoldedSummary tree_fold(const CollectiveShape& shape) {
+  constexpr std::uint32_t pair = 2;
+  const Placement placement(shape.group);
+  const auto members = static_cast<std::uint32_t>(placement.members(0).size());
+  const double fraction = 1.0 / (pair * shape.channels);
+
+  FoldedSummary summary;
+  FoldWriter inside(members);
+  FoldWriter between(members);
+  for (std::uint32_t channel = 0; channel < shape.channels; ++channel) {
+    const std::uint32_t entry = placement.entry_member(0, channel);
+    for (std::uint32_t i = 1; i < members; ++i) {
+      const std::uint32_t above = (entry + i - 1) % members;
+      const std::uint32_t below = (entry + i) % members;
+      inside.add(below, above, pair * fraction, pair);
+      inside.add(above, below, pair * fraction, pair);
+    }
+    between.add(entry, entry, fraction, 1);
+  }
+  std::uint32_t depth = 0;
+  for (std::uint32_t t = 0; t < pair; ++t) {
+    const DomainTree tree = double_binary_tree(placement.domains(), t);
+    depth = std::max(depth, std::ranges::max(tree.depth));
+    for (std::uint32_t d = 0; d < placement.domains(); ++d) {
+      if (tree.parent[d] == none) continue;
+      summary.edges.emplace_back(d, tree.parent[d]);
+      summary.edges.emplace_back(tree.parent[d], d);
+    }
+  }
+  // Up and down again: of the deepest domains to the end of the chain.
+  summary.inter_hops = 2 * depth;
+  summary.intra_hops = 2 * (members - 1);
+  summary.steps = summary.inter_hops + summary.intra_hops + chunks(shape) - 1;
+  summary.inside = inside.take();
+  summary.between = between.take();
+  return summary;
 }
 
 }  // namespace flyover

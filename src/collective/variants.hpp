@@ -12,6 +12,7 @@ namespace flyover {
 // All-reduce, all-gather, reduce-scatter.
 [[nodiscard]] Schedule ring_schedule(const CollectiveShape& shape, Bytes bytes);
 [[nodiscard]] Summary ring_summary(const CollectiveShape& shape);
+[[nodiscard]] FoldedSummary ring_fold(const CollectiveShape& shape);
 
 // Broadcast, reduce.
 [[nodiscard]] Schedule rooted_ring_schedule(const CollectiveShape& shape, Bytes bytes);
@@ -20,6 +21,8 @@ namespace flyover {
 // All-reduce, broadcast, reduce, barrier.
 [[nodiscard]] Schedule tree_schedule(const CollectiveShape& shape, Bytes bytes);
 [[nodiscard]] Summary tree_summary(const CollectiveShape& shape);
+// Of its all-reduce.
+[[nodiscard]] FoldedSummary tree_fold(const CollectiveShape& shape);
 
 // All-reduce, all-gather, reduce-scatter.
 [[nodiscard]] std::string nvls_unsupported(const CollectiveShape& shape);
@@ -40,6 +43,7 @@ namespace flyover {
 [[nodiscard]] std::string nvls_tree_unsupported(const CollectiveShape& shape);
 [[nodiscard]] Schedule nvls_tree_schedule(const CollectiveShape& shape, Bytes bytes);
 [[nodiscard]] Summary nvls_tree_summary(const CollectiveShape& shape);
+[[nodiscard]] FoldedSummary nvls_tree_fold(const CollectiveShape& shape);
 
 // All-gather, reduce-scatter.
 [[nodiscard]] Schedule pat_schedule(const CollectiveShape& shape, Bytes bytes);

@@ -29,11 +29,19 @@ const Rule* first_rule(const std::vector<Rule>& rules, const RuleQuery& query) {
   return found == rules.end() ? nullptr : &*found;
 }
 
+// An algorithm on a group.
+struct TracedAlgorithm {
+  AlgorithmId algorithm{};
+  std::uint32_t rotations = 1;
+  std::unique_ptr<const Pattern> pattern;  // Filled when first weighed.
+};
+
 // One algorithm and protocol on one group: all but the size.
 struct Candidate {
   AlgorithmId algorithm{};
   Protocol protocol{};
-  const Pattern* pattern = nullptr;
+  std::size_t traced = 0;            // Index into the group's algorithms.
+  const Pattern* pattern = nullptr;  // With all that depends on it, filled when first weighed.
   const LatencyRule* latency = nullptr;
   double issue = 0;              // Seconds that the host needs to start all GPUs of a process.
   std::uint32_t channels = 1;    // That the library opens.
@@ -56,10 +64,23 @@ struct Candidate {
 struct Group {
   GroupFacts facts;
   TunerGraphs graphs;
-  std::vector<std::unique_ptr<Pattern>> patterns;
+  std::vector<TracedAlgorithm> algorithms;
   std::vector<Candidate> candidates;
   std::vector<std::string> refusals;  // "nvls: NCCL_NVLS_ENABLE=0"
 };
+
+// A candidate for one call.
+struct Contender {
+  Candidate* candidate = nullptr;
+  double dtype_rate = 1;
+  double nccl_time = unlimited;  // By the library's own estimate, where it decides.
+};
+
+RuleQuery query_of(const CollectiveCall& call, const GroupFacts& facts,
+                   const Candidate& candidate) {
+  return {call.op,   candidate.algorithm, candidate.protocol, facts.architecture,
+          facts.gpu, &facts.link,         facts.domains,      facts.members};
+}
 
 // Ways that the channels lie on the group. Inside one domain all load the same links. Across, with
 // a whole multiple of the rails on which they enter domains, no NIC carries more than the others.
@@ -127,7 +148,8 @@ std::string default_library(const Topology& topology) {
 }
 
 struct CostModel::Impl {
-  using GroupKey = std::tuple<CollectiveOp, std::uint32_t, std::vector<std::uint32_t>>;
+  // With whether a tracer lays it out.
+  using GroupKey = std::tuple<CollectiveOp, std::uint32_t, std::vector<std::uint32_t>, bool>;
 
   Impl(const Topology& t, const Router& r, const Library& l)
       : topology(t),
@@ -157,8 +179,16 @@ struct CostModel::Impl {
   std::unordered_map<std::uint64_t, std::unique_ptr<Pair>> pairs;
   std::size_t hops_of_pairs = 0;
 
-  Group& group(const CollectiveCall& call);
+  Group& group(const CollectiveCall& call, bool traced = false);
   std::unique_ptr<Group> build(const CollectiveCall& call);
+  void weigh(Group& group, Candidate& candidate, const CollectiveCall& call,
+             const PatternTracer& tracer);
+  std::vector<Contender> contenders(Group& group, const CollectiveCall& call);
+  CollectivePlan weighed_plan(Group& group, const Contender& contender, const CollectiveCall& call,
+                              const PatternTracer& tracer) {
+    weigh(group, *contender.candidate, call, tracer);
+    return plan(*contender.candidate, call, contender.dtype_rate);
+  }
   std::string refusal(const CollectiveCall& call, const GroupFacts& facts, AlgorithmId algorithm,
                       std::uint32_t channels) const;
   std::uint32_t channels(const GroupFacts& facts, const TunerGraphs& graphs,
@@ -194,13 +224,13 @@ struct CostModel::Impl {
   }
 };
 
-Group& CostModel::Impl::group(const CollectiveCall& call) {
+Group& CostModel::Impl::group(const CollectiveCall& call, bool traced) {
   // Bench asks for one group at many sizes: its ranks are compared once, not searched for.
   if (last_key && std::get<0>(*last_key) == call.op && std::get<1>(*last_key) == call.root &&
-      std::get<2>(*last_key) == call.ranks) {
+      std::get<3>(*last_key) == traced && std::get<2>(*last_key) == call.ranks) {
     return *last_group;
   }
-  GroupKey key{call.op, call.root, call.ranks};
+  GroupKey key{call.op, call.root, call.ranks, traced};
   auto found = groups.find(key);
   if (found == groups.end()) {
     check_call(topology, call);
@@ -316,7 +346,6 @@ std::unique_ptr<Group> CostModel::Impl::build(const CollectiveCall& call) {
   if (library.tuning && tuned(call.op) && call.ranks.size() > 1) {
     group->graphs = search_graphs(*library.tuning, facts.tuner);
   }
-  const double bus = bus_factor(call.op, static_cast<std::uint32_t>(call.ranks.size()));
 
   for (const AlgorithmId id : listed->second) {
     RuleQuery query{call.op,   id,          Protocol::Simple, facts.architecture,
@@ -327,7 +356,7 @@ std::unique_ptr<Group> CostModel::Impl::build(const CollectiveCall& call) {
       group->refusals.push_back(fmt::format("{}: {}", to_string(id), reason));
       continue;
     }
-    std::unique_ptr<Pattern> pattern;
+    const std::size_t place = group->algorithms.size();
     for (const Protocol protocol : library.protocols) {
       query.protocol = protocol;
       const LatencyRule* latency = first_rule(library.latencies, query);
@@ -347,25 +376,40 @@ std::unique_ptr<Group> CostModel::Impl::build(const CollectiveCall& call) {
             fmt::format("{} {}: NCCL does not use it here", to_string(id), to_string(protocol)));
         continue;
       }
-      if (!pattern) {
-        pattern = std::make_unique<Pattern>(trace_pattern(
-            topology, router, scratch, call.ranks, collective_shape(call, facts, rotations),
-            *find_algorithm(call.op, id), {library.mesh_rings, library.rail_rings}));
-      }
+      if (place == group->algorithms.size()) group->algorithms.push_back({id, rotations, nullptr});
       Candidate candidate;
       candidate.algorithm = id;
       candidate.protocol = protocol;
-      candidate.pattern = pattern.get();
+      candidate.traced = place;
       candidate.latency = latency;
       candidate.issue = issue_time(facts.members);
       candidate.channels = count;
-      rate(candidate, query, facts, bus);
       group->candidates.push_back(std::move(candidate));
     }
-    if (pattern) group->patterns.push_back(std::move(pattern));
   }
   if (group->candidates.empty()) require_paths(router, call.ranks);
   return group;
+}
+
+// Lays its algorithm on the group, if nobody has, and finds its rate.
+void CostModel::Impl::weigh(Group& group, Candidate& candidate, const CollectiveCall& call,
+                            const PatternTracer& tracer) {
+  if (candidate.pattern != nullptr) return;
+  const GroupFacts& facts = group.facts;
+  TracedAlgorithm& traced = group.algorithms[candidate.traced];
+  if (!traced.pattern) {
+    const CollectiveShape shape = collective_shape(call, facts, traced.rotations);
+    const Algorithm& algorithm = *find_algorithm(call.op, traced.algorithm);
+    const PatternOptions options{library.mesh_rings, library.rail_rings};
+    std::optional<Pattern> pattern = tracer ? tracer(shape, algorithm, options) : std::nullopt;
+    if (!pattern) {
+      pattern = trace_pattern(topology, router, scratch, call.ranks, shape, algorithm, options);
+    }
+    traced.pattern = std::make_unique<const Pattern>(std::move(*pattern));
+  }
+  candidate.pattern = traced.pattern.get();
+  rate(candidate, query_of(call, facts, candidate), facts,
+       bus_factor(call.op, static_cast<std::uint32_t>(call.ranks.size())));
 }
 
 // Seconds before `size` bytes flow at the full rate, at which they take `transfer` (LatencyRule and
@@ -464,6 +508,7 @@ void CostModel::Impl::attach_loads(Candidate& candidate, CollectivePlan& plan) c
     candidate.loads = std::move(loads);
   }
   plan.loads = candidate.loads;
+  plan.fold = candidate.pattern->fold;
 }
 
 CostModel::CostModel(const Topology& topology, const Router& router, const Library& library)
@@ -474,7 +519,9 @@ CostModel::CostModel(CostModel&&) noexcept = default;
 void CostModel::set_site(const SiteParameters& site) {
   impl_->site = site;
   for (const auto& entry : impl_->groups) {
-    for (Candidate& candidate : entry.second->candidates) impl_->apply_site(candidate);
+    for (Candidate& candidate : entry.second->candidates) {
+      if (candidate.pattern != nullptr) impl_->apply_site(candidate);
+    }
   }
   for (const auto& entry : impl_->pairs) impl_->apply_site(entry.second->candidate);
 }
@@ -487,31 +534,16 @@ const Router& CostModel::router() const {
   return impl_->router;
 }
 
-Choice CostModel::choose(const CollectiveCall& call) const {
-  const Library& library = impl_->library;
-  if (call.ranks.size() == 1) {
-    check_call(impl_->topology, call);
-    Choice choice;
-    choice.plan.loads = std::make_shared<std::vector<Hop>>();
-    choice.plan.bottleneck = "nothing to send";
-    return choice;
-  }
-  Group& group = impl_->group(call);
+// Throws when there are none, saying why.
+std::vector<Contender> CostModel::Impl::contenders(Group& group, const CollectiveCall& call) {
   const GroupFacts& facts = group.facts;
-
-  struct Ranked {
-    CollectivePlan plan;
-    Candidate* candidate;
-    std::optional<double> nccl_time;
-  };
-  std::vector<Ranked> ranked;
-  ranked.reserve(group.candidates.size());
+  std::vector<Contender> found;
+  found.reserve(group.candidates.size());
   std::vector<std::string> refusals;
   for (Candidate& candidate : group.candidates) {
-    const RuleQuery query{call.op,   candidate.algorithm, candidate.protocol, facts.architecture,
-                          facts.gpu, &facts.link,         facts.domains,      facts.members};
-    double dtype_rate = 1;
+    Contender contender{.candidate = &candidate};
     if (!call.dtype.empty()) {
+      const RuleQuery query = query_of(call, facts, candidate);
       const auto rule = std::ranges::find_if(library.dtypes, [&](const DtypeRule& dtype) {
         return std::ranges::find(dtype.dtypes, call.dtype) != dtype.dtypes.end() &&
                covers(dtype.where, query);
@@ -521,27 +553,39 @@ Choice CostModel::choose(const CollectiveCall& call) const {
             fmt::format("{}: cannot reduce {}", to_string(candidate.algorithm), call.dtype));
         continue;
       }
-      if (rule != library.dtypes.end()) dtype_rate = rule->rate;
+      if (rule != library.dtypes.end()) contender.dtype_rate = rule->rate;
     }
-    Ranked entry{impl_->plan(candidate, call, dtype_rate), &candidate, std::nullopt};
-    if (library.choice == ChoiceRule::NcclModel && impl_->tuned(call.op)) {
-      entry.nccl_time = tuner_time(*library.tuning, facts.tuner, group.graphs, call.op,
-                                   candidate.algorithm, candidate.protocol, call.bytes);
+    if (library.choice == ChoiceRule::NcclModel && tuned(call.op)) {
+      contender.nccl_time = tuner_time(*library.tuning, facts.tuner, group.graphs, call.op,
+                                       candidate.algorithm, candidate.protocol, call.bytes)
+                                .value_or(unlimited);
     }
-    ranked.push_back(std::move(entry));
+    found.push_back(contender);
   }
-  if (ranked.empty()) {
+  if (found.empty()) {
     refusals.insert(refusals.begin(), group.refusals.begin(), group.refusals.end());
     throw InputError(fmt::format("{} over {} GPUs: the settings leave no algorithm ({})",
                                  to_string(call.op), call.ranks.size(), fmt::join(refusals, "; ")));
   }
+  return found;
+}
 
+Choice CostModel::choose(const CollectiveCall& call, const PatternTracer& tracer) const {
+  if (call.ranks.size() == 1) return {.plan = plan(call), .alternatives = {}};
+  Group& group = impl_->group(call, tracer != nullptr);
+  struct Ranked {
+    CollectivePlan plan;
+    Contender contender;
+  };
+  std::vector<Ranked> ranked;
+  for (const Contender& contender : impl_->contenders(group, call)) {
+    ranked.push_back({impl_->weighed_plan(group, contender, call, tracer), contender});
+  }
   std::ranges::stable_sort(
       ranked, [](const Ranked& a, const Ranked& b) { return a.plan.alone < b.plan.alone; });
   // Without estimates of NCCL's the first one stands: the fastest.
-  const auto chosen = std::ranges::min_element(ranked, [](const Ranked& a, const Ranked& b) {
-    return a.nccl_time.value_or(unlimited) < b.nccl_time.value_or(unlimited);
-  });
+  const auto chosen = std::ranges::min_element(
+      ranked, {}, [](const Ranked& entry) { return entry.contender.nccl_time; });
 
   Choice choice;
   for (auto entry = ranked.begin(); entry != ranked.end(); ++entry) {
@@ -549,8 +593,32 @@ Choice CostModel::choose(const CollectiveCall& call) const {
     choice.alternatives.push_back(std::move(entry->plan));
   }
   choice.plan = std::move(chosen->plan);
-  impl_->attach_loads(*chosen->candidate, choice.plan);
+  impl_->attach_loads(*chosen->contender.candidate, choice.plan);
   return choice;
+}
+
+CollectivePlan CostModel::plan(const CollectiveCall& call, const PatternTracer& tracer) const {
+  if (call.ranks.size() == 1) {
+    check_call(impl_->topology, call);
+    CollectivePlan nothing;
+    nothing.loads = std::make_shared<std::vector<Hop>>();
+    nothing.bottleneck = "nothing to send";
+    return nothing;
+  }
+  Group& group = impl_->group(call, tracer != nullptr);
+  const std::vector<Contender> contenders = impl_->contenders(group, call);
+  const double least = std::ranges::min(contenders, {}, &Contender::nccl_time).nccl_time;
+  CollectivePlan best;
+  Candidate* chosen = nullptr;
+  for (const Contender& contender : contenders) {
+    if (contender.nccl_time > least) continue;
+    CollectivePlan plan = impl_->weighed_plan(group, contender, call, tracer);
+    if (chosen != nullptr && plan.alone >= best.alone) continue;
+    chosen = contender.candidate;
+    best = std::move(plan);
+  }
+  impl_->attach_loads(*chosen, best);
+  return best;
 }
 
 CollectivePlan CostModel::point_to_point(std::uint32_t from, std::uint32_t to, Bytes bytes) const {

@@ -45,13 +45,17 @@ std::uint32_t parse_nodes(const std::string& argument, std::string_view text) {
 // The cluster that a file describes by nodes and fabric.
 class ClusterReader {
  public:
-  ClusterReader(const Field& root, const Presets& presets) : root_(root), presets_(presets) {}
+  ClusterReader(const Field& root, const Presets& presets, bool trunks)
+      : root_(root),
+        presets_(presets),
+        trunks_(trunks) {}
 
   Topology read() {
     read_preset();
     read_nodes();
     if (root_.has("name")) cluster_.name = root_["name"].text();
     read_fabric();
+    cluster_.fabric.trunks = trunks_;
     Topology topology = build();
     topology.notes.insert(topology.notes.end(), notes_.begin(), notes_.end());
     return topology;
@@ -178,10 +182,21 @@ class ClusterReader {
 
   const Field root_;
   const Presets& presets_;
+  const bool trunks_;
   ClusterSpec cluster_;
   std::vector<std::string> notes_;
   std::uint64_t nodes_ = 0;
 };
+
+bool spare_fabric(const Field& list) {
+  return std::ranges::all_of(list.elements(), [](const Field& item) {
+    try {
+      return spares_fabric(item["select"].text());
+    } catch (const InputError& error) {
+      item["select"].fail(error.problem());
+    }
+  });
+}
 
 void read_overrides(const Field& list, Topology& topology) {
   for (const Field& item : list.elements()) {
@@ -225,14 +240,16 @@ Document topology_document(const std::string& argument) {
                   meant.empty() ? " (flyover list presets shows the presets)" : meant));
 }
 
-Topology read_topology(const Document& document) {
+Topology read_topology(const Document& document, FabricDetail detail) {
   const Presets presets;
   const Field root = document.root();
   root.allow_only({"name", "preset", "node", "nodes", "fabric", "overrides", "vertices", "edges",
                    "gpu", "gpu_models", "notes"});
   const bool explicit_graph = root.has("vertices") || root.has("edges");
-  Topology topology =
-      explicit_graph ? read_explicit_graph(root, presets) : ClusterReader(root, presets).read();
+  const bool trunks = detail == FabricDetail::Trunks &&
+                      (!root.has("overrides") || spare_fabric(root["overrides"]));
+  Topology topology = explicit_graph ? read_explicit_graph(root, presets)
+                                     : ClusterReader(root, presets, trunks).read();
   if (!explicit_graph) {
     for (const std::string_view key : {"gpu", "gpu_models", "notes"}) {
       if (root.has(key)) root[key].fail("belongs to a graph with \"vertices\" and \"edges\"");
@@ -243,12 +260,14 @@ Topology read_topology(const Document& document) {
   return topology;
 }
 
-TopologyInput load_topology_input(const std::string& argument, std::span<const Setting> settings) {
+TopologyInput load_topology_input(const std::string& argument, std::span<const Setting> settings,
+                                  FabricDetail detail) {
   Document document = topology_document(argument);
   for (const Setting& setting : settings) document.apply(setting);
   try {
-    return {
-        .topology = read_topology(document), .name = document.name(), .digest = document.digest()};
+    return {.topology = read_topology(document, detail),
+            .name = document.name(),
+            .digest = document.digest()};
   } catch (const InputError& error) {
     if (looks_like_path(argument) || error.place().file != argument) throw;
     // Nobody wrote the lines that stand for a preset.
@@ -256,8 +275,9 @@ TopologyInput load_topology_input(const std::string& argument, std::span<const S
   }
 }
 
-Topology load_topology(const std::string& argument, std::span<const Setting> settings) {
-  return load_topology_input(argument, settings).topology;
+Topology load_topology(const std::string& argument, std::span<const Setting> settings,
+                       FabricDetail detail) {
+  return load_topology_input(argument, settings, detail).topology;
 }
 
 }  // namespace flyover::io

@@ -14,10 +14,9 @@ Cast full_cast(Workload workload, std::uint32_t resources) {
   }
   for (const GroupFamily& family : workload.groups) {
     std::vector<PlayedGroup>& played = cast.groups.emplace_back();
-    for (const auto& group : family.groups) played.push_back({group, 1});
+    for (const auto& group : family.groups) played.push_back({group, 1, {}});
   }
-  cast.stands_for.assign(resources, 1);
-  for (std::uint32_t r = 0; r < resources; ++r) cast.stand_in.push_back(ResourceId{r});
+  for (std::uint32_t r = 0; r < resources; ++r) cast.resources.push_back({ResourceId{r}, 1});
   cast.workload = std::move(workload);
   return cast;
 }

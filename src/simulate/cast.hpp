@@ -4,12 +4,14 @@
 // a reduced one a player stands for all ranks that cannot be told apart (rank_classes.hpp).
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "flyover/base/ids.hpp"
 #include "flyover/workload/operation_graph.hpp"
 #include "simulate/messages.hpp"
 #include "simulate/program.hpp"
+#include "simulate/reduction.hpp"
 
 namespace flyover {
 
@@ -21,6 +23,8 @@ struct Player {
 struct PlayedGroup {
   std::vector<std::uint32_t> ranks;  // Of the cluster, in group order.
   std::uint32_t count = 1;
+  // Ranks that lie alike on which calls are planned; empty: its own.
+  std::vector<std::uint32_t> planned_on;
 };
 
 struct Cast {
@@ -30,13 +34,14 @@ struct Cast {
   std::vector<Player> players;
   std::vector<std::vector<PlayedGroup>> groups;  // By family, by group of the workload.
   Messages messages;
-  // By resource of the cluster: which of the engine's stands for it,
-  IdVector<ResourceId, ResourceId> stand_in;
-  std::vector<std::uint32_t> stands_for;  // and for how many, by resource of the engine.
-  std::vector<std::uint32_t> player_of;   // By rank of the cluster.
+  std::vector<StandIn> resources;              // By resource of the engine.
+  std::vector<std::uint32_t> player_of;        // By rank of the cluster.
+  std::shared_ptr<const Reduction> reduction;  // None: everything stands for itself alone.
 
-  // Whether everything stands for itself alone.
-  [[nodiscard]] bool full() const { return stands_for.size() == stand_in.size(); }
+  // Which of the engine's resources stands for one of the cluster.
+  [[nodiscard]] ResourceId stand_in(ResourceId resource) const {
+    return reduction ? reduction->stand_in(resource) : resource;
+  }
 };
 
 // Every rank for itself. Throws InputError where sides of a message or members of a group disagree.

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "flyover/base/error.hpp"
+#include "simulate/digest.hpp"
 
 namespace flyover {
 
@@ -32,8 +33,8 @@ class Refinement {
     std::partial_sum(begin_.begin(), begin_.end(), begin_.begin());
     std::vector<std::uint64_t> fill(begin_.begin(), begin_.end() - 1);
     for (const LabelledEdge& edge : edges) {
-      ends_[fill[edge.a]++] = {edge.b, edge.label};
-      ends_[fill[edge.b]++] = {edge.a, edge.label};
+      ends_[fill[edge.a]++] = {edge.b, edge.label, edge.a_sees};
+      ends_[fill[edge.b]++] = {edge.a, edge.label, edge.b_sees};
     }
     number_by_smallest();
     for (const std::uint32_t c : colour_) ++members_[c];
@@ -75,6 +76,7 @@ class Refinement {
   struct End {
     std::uint32_t node = 0;
     std::uint32_t label = 0;
+    std::uint32_t times = 1;
   };
   struct Seen {
     std::uint32_t colour = 0;
@@ -90,8 +92,8 @@ class Refinement {
     Sight sum;
     for (const End& end : ends(node)) {
       const std::uint64_t edge = std::uint64_t{colour_[end.node]} << 32 | end.label;
-      sum.low += mix_bits(edge ^ 0x9e3779b97f4a7c15U);
-      sum.high += mix_bits(edge ^ 0xd1b54a32d192ed03U);
+      sum.low += end.times * mix_bits(edge ^ 0x9e3779b97f4a7c15U);
+      sum.high += end.times * mix_bits(edge ^ 0xd1b54a32d192ed03U);
     }
     return sum;
   }

@@ -8,18 +8,14 @@
 
 namespace flyover {
 
-// Spreads every bit of x over all bits (the finalizer of MurmurHash3).
-[[nodiscard]] constexpr std::uint64_t mix_bits(std::uint64_t x) {
-  x = (x ^ x >> 33) * 0xff51afd7ed558ccdU;
-  x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53U;
-  return x ^ x >> 33;
-}
-
-// Joins two nodes, seen from both. What the label means is between those who set it.
+// Joins two nodes, seen from both. What the label means is between those who set it. Where nodes
+// stand for classes, each of a's has `a_sees` such edges to b's and each of b's `b_sees` to a's.
 struct LabelledEdge {
   std::uint32_t a = 0;
   std::uint32_t b = 0;
   std::uint32_t label = 0;
+  std::uint32_t a_sees = 1;
+  std::uint32_t b_sees = 1;
 };
 
 // The coarsest partition that refines `colours` and is equitable: any two nodes of a class have,

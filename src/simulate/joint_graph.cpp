@@ -4,10 +4,14 @@
 #include <array>
 #include <bit>
 #include <map>
-#include <span>
+#include <memory>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
+#include "flyover/base/error.hpp"
+#include "simulate/digest.hpp"
+#include "simulate/folded_group.hpp"
 #include "simulate/plans.hpp"
 
 namespace flyover {
@@ -42,98 +46,244 @@ class Weights {
   std::uint32_t last_ = 0;
 };
 
-// Numbers for whatever compares.
-template <class Key>
-class Numbers {
+enum NodeKind : std::uint8_t { BlockNode, LinkNode, LoaderNode, GroupPart, PairPart, BundlePart };
+
+// Where a touch lands: on the n-th block of a loader, on a link of the tree above it, or on a node
+// that only this very loader touches.
+struct Spot {
+  enum class Kind : std::uint8_t { Block, Tree, Node };
+  Kind kind = Kind::Node;
+  bool up = false;
+  std::uint32_t number = 0;  // Of the loader's blocks, or the node.
+  std::uint32_t level = 0;
+  std::uint32_t index = 0;  // In the list of the level.
+
+  friend auto operator<=>(const Spot&, const Spot&) = default;
+};
+
+using Touches = std::vector<std::pair<Spot, Touch>>;
+using Edges = std::vector<std::pair<Spot, std::uint32_t>>;  // With the label.
+
+// The blocks of a loader, numbered, and the lists of switches above them.
+class Footing {
  public:
-  std::uint32_t operator()(const Key& key) {
-    return known_.try_emplace(key, static_cast<std::uint32_t>(known_.size())).first->second;
+  explicit Footing(const Blocks& blocks)
+      : blocks_(blocks),
+        number_(blocks.size(), absent),
+        owner_(blocks.lists(), Owner{absent, 0}) {}
+
+  void clear() {
+    for (const std::uint32_t block : order_) number_[block] = absent;
+    for (const std::uint32_t list : lists_) owner_[list].number = absent;
+    order_.clear();
+    lists_.clear();
+  }
+  // Returns the block's number; of a new one adds to `lie` what it is and how it lies to the
+  // others.
+  std::uint32_t add(std::uint32_t block, Digest& lie) {
+    if (number_[block] != absent) return number_[block];
+    const auto fresh = static_cast<std::uint32_t>(order_.size());
+    number_[block] = fresh;
+    order_.push_back(block);
+    lie.add(blocks_.kind(block));
+    if (blocks_.levels() == 0) return fresh;
+    std::uint32_t list = blocks_.list(block);
+    for (std::uint32_t level = 0; level < blocks_.levels(); ++level) {
+      if (owner_[list].number != absent) {
+        // All above it are known, too.
+        lie.add(std::uint64_t{owner_[list].number} << 8 | level);
+        return fresh;
+      }
+      owner_[list] = {fresh, level};
+      lists_.push_back(list);
+      list = blocks_.above(list);
+    }
+    lie.add(absent);
+    return fresh;
+  }
+
+  [[nodiscard]] const std::vector<std::uint32_t>& blocks() const { return order_; }
+  [[nodiscard]] std::uint32_t number(std::uint32_t block) const { return number_[block]; }
+  // The spot of a link of the tree, if it is above one of the blocks.
+  [[nodiscard]] std::optional<Spot> spot(const TreePlace& place) const {
+    const Owner& owner = owner_[place.list];
+    if (owner.number == absent) return std::nullopt;
+    return Spot{Spot::Kind::Tree, place.up, owner.number, owner.level, place.index};
   }
 
  private:
-  std::map<Key, std::uint32_t> known_;
+  struct Owner {
+    std::uint32_t number;
+    std::uint32_t level;
+  };
+  const Blocks& blocks_;
+  std::vector<std::uint32_t> order_;
+  std::vector<std::uint32_t> number_;  // By block.
+  std::vector<Owner> owner_;           // By list: the first block below it.
+  std::vector<std::uint32_t> lists_;   // That have an owner.
 };
-
-// Two lists of pairs with one digest are taken to be equal: see refine_colours.
-using Digest = std::pair<std::uint64_t, std::uint64_t>;
-Digest digest(std::span<const std::pair<std::uint32_t, std::uint32_t>> list) {
-  Digest sum{0, list.size()};
-  for (const auto& [a, b] : list) {
-    const std::uint64_t item = std::uint64_t{a} << 32 | b;
-    sum.first = mix_bits(sum.first ^ item ^ 0x9e3779b97f4a7c15U);
-    sum.second = mix_bits(sum.second ^ item ^ 0xd1b54a32d192ed03U);
-  }
-  return sum;
-}
-
-using Facts = std::vector<std::uint64_t>;  // What is known of a node alone.
-enum NodeKind : std::uint8_t { RankNode, ResourceNode, GroupNode, PairNode, BundleNode };
-
-// Labels of edges that are no loads.
-enum Label : std::uint32_t { Member, From, To, OwnSms, OwnHbm, first_load_label };
 
 class Builder {
  public:
   Builder(const Topology& topology, const CostModel& cost, const ClusterResources& resources,
-          const Workload& workload, const Ranks& ranks, const MessagePairs& messages)
+          const Blocks& blocks, const Workload& workload, const Ranks& ranks,
+          const MessagePairs& messages, LoadMap& scratch)
       : topology_(topology),
         cost_(cost),
         resources_(resources),
+        blocks_(blocks),
         workload_(workload),
         ranks_(ranks),
-        messages_(messages) {}
+        messages_(messages),
+        scratch_(scratch),
+        footing_(blocks) {}
 
   JointGraph build() {
-    out_.rank_count = ranks_.size();
-    add_ranks();
-    add_resources();
+    add_blocks();
+    add_fabric();
+    out_.first_loader = static_cast<std::uint32_t>(out_.colours.size());
     for (std::uint32_t f = 0; f < workload_.groups.size(); ++f) add_groups(f);
     add_pairs();
     return std::move(out_);
   }
 
  private:
-  // What pairs have in common whose messages differ in their places only.
-  struct PairShape {
-    Facts facts;
+  // The different calls of a program on a family.
+  using Kinds = std::vector<const Operation*>;
+  // What a plan loads, on a geometry.
+  struct PlannedSet {
+    CollectivePlan plan;
+    std::vector<std::tuple<Spot, std::uint32_t, std::uint32_t>> loads;  // With item and weight.
+  };
+  // Groups that lie alike.
+  struct Geometry {
+    bool shared = true;
+    PatternTracer tracer;  // None where all edges are followed.
+    std::vector<PlannedSet> sets;
+    std::map<std::vector<std::uint32_t>, std::shared_ptr<const Edges>> edges;  // By sets.
+  };
+  struct Shape {
+    std::uint32_t parts = 0;  // JointGraph::part_colours.
+    std::shared_ptr<const Edges> edges;
+  };
+  // What pairs have in common whose messages differ in their places only, where routes are sprayed.
+  struct RouteShape {
+    std::uint32_t colour = 0;
     std::vector<std::pair<std::uint32_t, std::uint32_t>> loads;    // Place (places_of) and label.
     std::vector<std::pair<std::uint32_t, std::uint32_t>> bundles;  // Node and label.
   };
-  // The different calls of a program on a family.
-  using Kinds = std::vector<const Operation*>;
 
-  std::uint32_t add_node(const Facts& facts) {
+  std::uint32_t add_node(const Digest& facts) {
     out_.colours.push_back(numbers_(facts));
     return static_cast<std::uint32_t>(out_.colours.size()) - 1;
   }
-  void connect(std::uint32_t a, std::uint32_t b, std::uint32_t label) {
-    out_.edges.push_back({a, b, label});
-  }
 
-  void add_ranks() {
-    for (std::size_t m = 0; m < topology_.gpu_models.size(); ++m) {
-      const auto first = std::ranges::find(topology_.gpu_models, topology_.gpu_models[m]);
-      models_.push_back(static_cast<std::uint64_t>(first - topology_.gpu_models.begin()));
-    }
-    for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
-      add_node({RankNode, ranks_.program(r), model_of(r)});
-      connect(r, out_.resource(resources_.sms(r)), OwnSms);
-      connect(r, out_.resource(resources_.hbm(r)), OwnHbm);
+  void add_blocks() {
+    for (std::uint32_t b = 0; b < blocks_.size(); ++b) {
+      Digest facts;
+      facts.add(BlockNode);
+      facts.add(blocks_.kind(b));
+      for (std::uint32_t g = 0; g < blocks_.gpus(b); ++g) {
+        const std::uint32_t rank = blocks_.first_rank(b) + g;
+        facts.add(rank < ranks_.size() ? ranks_.program(rank) : absent - 1);
+      }
+      add_node(facts);
     }
   }
 
-  [[nodiscard]] std::uint64_t model_of(std::uint32_t rank) const {
-    return models_[static_cast<std::size_t>(&topology_.gpu_model(rank) -
-                                            topology_.gpu_models.data())];
-  }
-
-  void add_resources() {
-    for (std::uint32_t i = 0; i < resources_.size(); ++i) {
-      const ResourceId r{i};
-      add_node({ResourceNode, resources_.class_of(r),
-                std::bit_cast<std::uint64_t>(resources_.capacity(r))});
+  void add_fabric() {
+    out_.first_fabric = static_cast<std::uint32_t>(out_.colours.size());
+    for (const LinkId link : blocks_.fabric_links()) {
+      const ResourceId r = ClusterResources::of(link);
+      Digest facts;
+      facts.add(LinkNode);
+      facts.add(resources_.class_of(r));
+      facts.add(std::bit_cast<std::uint64_t>(resources_.capacity(r)));
+      facts.add(resources_.cables(r));
+      add_node(facts);
     }
   }
+  [[nodiscard]] std::uint32_t fabric_node(LinkId link) const {
+    const auto found = std::ranges::lower_bound(blocks_.fabric_links(), link);
+    return out_.first_fabric + static_cast<std::uint32_t>(found - blocks_.fabric_links().begin());
+  }
+
+  // --- Loaders ---
+
+  std::uint32_t parts_of(const std::vector<std::uint32_t>& colours) {
+    const auto [number, fresh] = shapes_.find(colours);
+    if (fresh) out_.part_colours.push_back(colours);
+    return number;
+  }
+
+  std::uint32_t add_loader(std::uint32_t parts, const Edges& edges,
+                           std::span<const std::uint32_t> blocks) {
+    Digest facts;
+    facts.add(LoaderNode);
+    facts.add(parts);
+    const std::uint32_t node = add_node(facts);
+    Loader loader{parts, out_.edges.size(), 0};
+    for (const auto& [spot, label] : edges) {
+      out_.edges.push_back({.a = node, .b = node_of(spot, blocks), .label = label});
+    }
+    loader.edges_end = out_.edges.size();
+    out_.loaders.push_back(loader);
+    return node - out_.first_loader;
+  }
+
+  [[nodiscard]] std::uint32_t node_of(const Spot& spot,
+                                      std::span<const std::uint32_t> blocks) const {
+    switch (spot.kind) {
+      case Spot::Kind::Block:
+        return blocks[spot.number];
+      case Spot::Kind::Tree: {
+        std::uint32_t list = blocks_.list(blocks[spot.number]);
+        for (std::uint32_t level = 0; level < spot.level; ++level) list = blocks_.above(list);
+        return fabric_node(blocks_.tree_link({list, spot.index, spot.up}));
+      }
+      case Spot::Kind::Node:
+        break;
+    }
+    return spot.number;
+  }
+
+  // Where a resource is that the loader loads whose blocks are in footing_.
+  std::pair<Spot, std::uint32_t> spot_of(ResourceId resource) const {
+    if (const auto place = blocks_.place(resource)) {
+      const std::uint32_t item = blocks_.gpus(place->block) + place->index;
+      const std::uint32_t number = footing_.number(place->block);
+      if (number == absent) return {Spot{.number = place->block}, item};
+      return {Spot{.kind = Spot::Kind::Block, .number = number}, item};
+    }
+    const LinkId link = ClusterResources::link_of(resource);
+    if (blocks_.levels() > 0) {
+      if (const auto spot = footing_.spot(blocks_.tree_place(link))) return {*spot, 0};
+    }
+    return {Spot{.number = fabric_node(link)}, 0};
+  }
+
+  Edges edges_of(Touches& touches) {
+    std::ranges::sort(touches);
+    Edges edges;
+    std::vector<Touch> own;
+    for (auto first = touches.begin(); first != touches.end();) {
+      own.clear();
+      Digest digest;
+      auto last = first;
+      for (; last != touches.end() && last->first == first->first; ++last) {
+        own.push_back(last->second);
+        digest.add(std::uint64_t{last->second.part} << 32 | last->second.label);
+        digest.add(last->second.item);
+      }
+      const auto [label, fresh] = touch_numbers_.find(digest);
+      if (fresh) out_.touches.push_back(own);
+      edges.emplace_back(first->first, label);
+      first = last;
+    }
+    return edges;
+  }
+
+  // --- Groups ---
 
   void add_groups(std::uint32_t f) {
     std::vector<std::uint32_t> most_calls(workload_.programs.size());
@@ -149,7 +299,9 @@ class Builder {
         if (!known) kinds[p].push_back(&op);
       }
     }
-    std::vector<std::uint32_t>& nodes = out_.groups.emplace_back();
+    group_shapes_.clear();
+    std::vector<std::uint32_t>& loaders = out_.groups.emplace_back();
+    std::vector<std::uint32_t>& geometries = out_.geometry_of.emplace_back();
     for (const auto& group : workload_.groups[f].groups) {
       std::uint32_t calls = 0;
       std::uint32_t caller = absent;  // The first program with the most.
@@ -159,79 +311,301 @@ class Builder {
         calls = most_calls[p];
         caller = p;
       }
-      nodes.push_back(caller == absent ? absent : add_group(f, group, caller, kinds[caller]));
+      if (caller == absent) {
+        loaders.push_back(absent);
+        geometries.push_back(absent);
+        continue;
+      }
+      geometries.push_back(geometry_of(group));
+      // The first member's program says how slow the calls are.
+      const auto [shape, fresh] =
+          group_shapes_.try_emplace({geometries.back(), caller, ranks_.program(group.front())});
+      if (fresh) {
+        shape->second = group_shape(f, shape->first, kinds[caller]);
+        stand_on(group);
+      }
+      loaders.push_back(add_loader(shape->second.parts, *shape->second.edges, footing_.blocks()));
     }
   }
 
-  std::uint32_t add_group(std::uint32_t f, const std::vector<std::uint32_t>& group,
-                          std::uint32_t caller, const Kinds& kinds) {
-    // The first member's program says how slow the calls are.
-    Facts facts{GroupNode, f, caller, ranks_.program(group.front()), group.size()};
-    sets_.clear();
-    if (group.size() > 1) {
-      CollectiveCall call;
-      call.ranks = group;
+  // How the ranks of a group lie to each other. Leaves its blocks in footing_.
+  Digest stand_on(const std::vector<std::uint32_t>& group) {
+    footing_.clear();
+    Digest lie;
+    for (const std::uint32_t rank : group) {
+      const std::uint32_t block = blocks_.of_rank(rank);
+      const std::uint32_t number = footing_.add(block, lie);
+      lie.add(std::uint64_t{number} << 32 | (rank - blocks_.first_rank(block)));
+    }
+    return lie;
+  }
+
+  std::uint32_t geometry_of(const std::vector<std::uint32_t>& group) {
+    Digest lie = stand_on(group);
+    const bool may_share = blocks_.levels() > 0 || footing_.blocks().size() == 1;
+    auto [number, fresh] = geometry_numbers_.find(lie);
+    if (!may_share || (!fresh && !geometries_[number].shared)) {
+      for (const std::uint32_t rank : group) lie.add(rank);
+      std::tie(number, fresh) = geometry_numbers_.find(lie);
+    }
+    if (number >= geometries_.size()) {
+      geometries_.resize(number + 1);
+      out_.geometries.resize(number + 1);
+    }
+    if (fresh) {
+      geometries_[number].shared = may_share;
+      std::vector<std::uint32_t>& ranks = out_.geometries[number].ranks;
+      ranks = group;
+      if (folds(blocks_, ranks)) {
+        geometries_[number].tracer = folding_tracer(cost_.router(), blocks_, scratch_, ranks);
+      }
+    }
+    return number;
+  }
+
+  using GroupKey = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;
+
+  // Leaves the blocks of the geometry's first group in footing_.
+  Shape group_shape(std::uint32_t f, const GroupKey& key, const Kinds& kinds) {
+    const auto [number, caller, first_program] = key;
+    Geometry& geometry = geometries_[number];
+    stand_on(out_.geometries[number].ranks);
+    CollectiveCall call;
+    call.ranks = out_.geometries[number].ranks;
+    Digest facts;
+    for (const std::uint64_t fact :
+         {std::uint64_t{GroupPart}, std::uint64_t{f}, std::uint64_t{caller},
+          std::uint64_t{first_program}, std::uint64_t{call.ranks.size()}}) {
+      facts.add(fact);
+    }
+    std::vector<std::uint32_t> sets;
+    if (call.ranks.size() > 1) {
       for (const Operation* op : kinds) {
         call.op = op->collective;
         call.bytes = op->bytes;
         call.dtype = op->dtype;
         call.root = op->root;
-        add_plan(cost_.choose(call).plan, facts);
+        const CollectivePlan plan = cost_.plan(call, geometry.tracer);
+        const std::uint32_t set = planned_set(number, plan, call.ranks);
+        const auto place = std::ranges::find(sets, set);
+        add_plan(facts, plan, static_cast<std::uint64_t>(place - sets.begin()));
+        if (place == sets.end()) sets.push_back(set);
       }
     }
-    const std::uint32_t node = add_node(facts);
-    for (const std::uint32_t rank : group) connect(node, rank, Member);
-    add_loads(node, group);
-    return node;
+    std::shared_ptr<const Edges>& edges = geometry.edges[sets];
+    if (!edges) edges = std::make_shared<const Edges>(group_edges(call.ranks, geometry, sets));
+    return {parts_of({numbers_(facts)}), edges};
   }
 
+  void add_plan(Digest& facts, const CollectivePlan& plan, std::uint64_t set) {
+    facts.add(static_cast<std::uint64_t>(plan.algorithm));
+    facts.add(static_cast<std::uint64_t>(plan.protocol));
+    facts.add(plan.channels);
+    facts.add(static_cast<std::uint64_t>(plan.startup.count()));
+    facts.add(weights_(plan.rate_cap));
+    facts.add(set);
+  }
+
+  static bool same_loads(const CollectivePlan& a, const CollectivePlan& b) {
+    return a.loads == b.loads && a.channels == b.channels && a.rate_cap == b.rate_cap;
+  }
+
+  std::uint32_t planned_set(std::uint32_t number, const CollectivePlan& plan,
+                            std::span<const std::uint32_t> ranks) {
+    std::vector<PlannedSet>& sets = geometries_[number].sets;
+    const auto known = std::ranges::find_if(
+        sets, [&](const PlannedSet& other) { return same_loads(other.plan, plan); });
+    const auto place = static_cast<std::uint32_t>(known - sets.begin());
+    if (known != sets.end()) return place;
+    PlannedSet set{plan, {}};
+    bundle_.clear();
+    for (const Load& load :
+         loads_of(topology_, resources_, plan, named_ranks(blocks_, plan, ranks))) {
+      const std::uint32_t weight = weights_(load.weight);
+      const auto [spot, item] = spot_of(load.resource);
+      if (spot.kind != Spot::Kind::Node) {
+        set.loads.emplace_back(spot, item, weight);
+        continue;
+      }
+      geometries_[number].shared = false;
+      if (spot.number < out_.first_fabric) {
+        set.loads.emplace_back(spot, item, weight);
+      } else {
+        bundle_.emplace_back(spot.number, weight);
+      }
+    }
+    if (!bundle_.empty()) set.loads.emplace_back(Spot{.number = bundle()}, 0, 0);
+    sets.push_back(std::move(set));
+    return place;
+  }
+
+  // Loads of different plans must not be taken for each other: their calls run at different times.
+  Edges group_edges(std::span<const std::uint32_t> ranks, const Geometry& geometry,
+                    const std::vector<std::uint32_t>& sets) {
+    Touches touches;
+    for (const std::uint32_t rank : ranks) {
+      const std::uint32_t block = blocks_.of_rank(rank);
+      touches.push_back({{.kind = Spot::Kind::Block, .number = footing_.number(block)},
+                         {0, Member, rank - blocks_.first_rank(block)}});
+    }
+    for (std::uint32_t s = 0; s < sets.size(); ++s) {
+      const PlannedSet& set = geometry.sets[sets[s]];
+      const DomainFold* fold = set.plan.fold.get();
+      std::vector<std::vector<Touch>> of_kind(fold == nullptr ? 0 : fold->first.size());
+      for (const auto& [spot, item, weight] : set.loads) {
+        const Touch touch{0, load_label(s, weight), item};
+        if (fold != nullptr && spot.kind == Spot::Kind::Block) {
+          of_kind[fold->kind[spot.number]].push_back(touch);
+        } else {
+          touches.push_back({spot, touch});
+        }
+      }
+      for (std::uint32_t d = 0; fold != nullptr && d < fold->kind.size(); ++d) {
+        for (const Touch& touch : of_kind[fold->kind[d]]) {
+          touches.push_back({{.kind = Spot::Kind::Block, .number = d}, touch});
+        }
+      }
+    }
+    return edges_of(touches);
+  }
+
+  // --- Messages ---
+
   void add_pairs() {
-    std::vector<std::vector<Bytes>> sizes;
     for (const auto& pattern : messages_.patterns) {
-      std::vector<Bytes>& all = sizes.emplace_back();
+      std::vector<Bytes>& all = sizes_.emplace_back();
       for (const MessagePattern& message : pattern) {
         if (std::ranges::find(all, message.bytes) == all.end()) all.push_back(message.bytes);
       }
     }
-    for (const RankPair& pair : messages_.pairs) {
+    out_.pairs.resize(messages_.pairs.size());
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> own;  // Receiver block, pair.
+    for (std::uint32_t p = 0; p < messages_.pairs.size();) {
+      own.clear();
+      const std::uint32_t from = blocks_.of_rank(messages_.pairs[p].from);
+      for (; p < messages_.pairs.size() && blocks_.of_rank(messages_.pairs[p].from) == from; ++p) {
+        own.emplace_back(blocks_.of_rank(messages_.pairs[p].to), p);
+      }
+      std::ranges::sort(own);
+      for (auto first = own.begin(); first != own.end();) {
+        auto last = first;
+        while (last != own.end() && last->first == first->first) ++last;
+        add_pairs_between(from, first->first, {first, last});
+        first = last;
+      }
+    }
+  }
+
+  void add_pairs_between(std::uint32_t from, std::uint32_t to,
+                         std::span<const std::pair<std::uint32_t, std::uint32_t>> pairs) {
+    footing_.clear();
+    Digest lie;
+    footing_.add(from, lie);
+    footing_.add(to, lie);
+    for (const auto& [unused, p] : pairs) {
+      const RankPair& pair = messages_.pairs[p];
+      lie.add(pair.pattern);
+      lie.add(std::uint64_t{pair.from - blocks_.first_rank(from)} << 32 |
+              (pair.to - blocks_.first_rank(to)));
+    }
+    std::uint32_t loader = 0;
+    if (blocks_.levels() > 0) {
+      const auto [shape, fresh] = pair_shapes_.try_emplace(lie);
+      if (fresh) shape->second = planned_pairs(pairs);
+      loader = add_loader(shape->second.parts, *shape->second.edges, footing_.blocks());
+    } else {
+      const Shape shape = routed_pairs(pairs);
+      loader = add_loader(shape.parts, *shape.edges, footing_.blocks());
+    }
+    for (std::uint32_t j = 0; j < pairs.size(); ++j) out_.pairs[pairs[j].second] = {loader, j};
+  }
+
+  void touch_ends(Touches& touches, std::uint32_t part, const RankPair& pair) const {
+    for (const auto& [rank, label] : {std::pair(pair.from, From), std::pair(pair.to, To)}) {
+      const std::uint32_t block = blocks_.of_rank(rank);
+      touches.push_back({{.kind = Spot::Kind::Block, .number = footing_.number(block)},
+                         {part, label, rank - blocks_.first_rank(block)}});
+    }
+  }
+
+  Shape planned_pairs(std::span<const std::pair<std::uint32_t, std::uint32_t>> pairs) {
+    Touches touches;
+    std::vector<std::uint32_t> colours;
+    for (std::uint32_t j = 0; j < pairs.size(); ++j) {
+      const RankPair& pair = messages_.pairs[pairs[j].second];
+      touch_ends(touches, j, pair);
+      colours.push_back(plan_messages(pair));
+      for (std::uint32_t s = 0; s < plans_.size(); ++s) {
+        const std::array<std::uint32_t, 2> ends{pair.from, pair.to};
+        for (const Load& load : loads_of(topology_, resources_, plans_[s], ends)) {
+          const auto [spot, item] = spot_of(load.resource);
+          require(spot.kind != Spot::Kind::Node, "a message in a tree loads what is at its ends");
+          touches.push_back({spot, {j, load_label(s, weights_(load.weight)), item}});
+        }
+      }
+    }
+    return {parts_of(colours), std::make_shared<const Edges>(edges_of(touches))};
+  }
+
+  // The plans of a pair's messages by different loads, in plans_. Returns the part's colour.
+  std::uint32_t plan_messages(const RankPair& pair) {
+    Digest facts;
+    facts.add(PairPart);
+    facts.add(pair.pattern);
+    plans_.clear();
+    for (const Bytes bytes : sizes_[pair.pattern]) {
+      CollectivePlan plan = cost_.point_to_point(pair.from, pair.to, bytes);
+      const auto set = std::ranges::find_if(
+          plans_, [&](const CollectivePlan& other) { return same_loads(other, plan); });
+      add_plan(facts, plan, static_cast<std::uint64_t>(set - plans_.begin()));
+      if (set == plans_.end()) plans_.push_back(std::move(plan));
+    }
+    return numbers_(facts);
+  }
+
+  // Where the fabric is no tree: by the outlines of their routes.
+  Shape routed_pairs(std::span<const std::pair<std::uint32_t, std::uint32_t>> pairs) {
+    Touches touches;
+    std::vector<std::uint32_t> colours;
+    for (std::uint32_t j = 0; j < pairs.size(); ++j) {
+      const RankPair& pair = messages_.pairs[pairs[j].second];
+      touch_ends(touches, j, pair);
       const RouteOutline route = cost_.router().outline(pair.from, pair.to);
-      const auto [shape, fresh] = shapes_.try_emplace(shape_of(pair, route));
-      if (fresh) shape->second = add_shape(pair, route, sizes[pair.pattern]);
-      const std::uint32_t node = add_node(shape->second.facts);
-      out_.pairs.push_back(node);
-      connect(node, pair.from, From);
-      connect(node, pair.to, To);
+      const auto [shape, fresh] = route_shapes_.try_emplace(facts_of(pair, route));
+      if (fresh) shape->second = route_shape(pair, route);
+      colours.push_back(shape->second.colour);
       const std::vector<ResourceId> places = places_of(pair, route);
       for (const auto& [place, label] : shape->second.loads) {
-        connect(node, out_.resource(places[place]), label);
+        const auto [spot, item] = spot_of(places[place]);
+        touches.push_back({spot, {j, label, item}});
       }
-      for (const auto& [bundle, label] : shape->second.bundles) connect(node, bundle, label);
+      for (const auto& [node, label] : shape->second.bundles) {
+        touches.push_back({{.number = node}, {j, label, 0}});
+      }
     }
+    return {parts_of(colours), std::make_shared<const Edges>(edges_of(touches))};
   }
 
   // What the plans of a pair's messages depend on besides the pattern: all but which links they
   // are.
-  Facts shape_of(const RankPair& pair, const RouteOutline& route) {
-    const NodeId from = topology_.node_of_rank(pair.from);
-    const NodeId to = topology_.node_of_rank(pair.to);
-    Facts shape{pair.pattern,
-                model_of(pair.from),
-                model_of(pair.to),
-                from == to ? 1U : 0U,
-                static_cast<std::uint64_t>(route.latency.count()),
-                route.switch_hops,
-                static_cast<std::uint64_t>(route.kind),
-                route.relayed ? 1U : 0U,
-                route.sprayed};
+  Digest facts_of(const RankPair& pair, const RouteOutline& route) {
+    Digest facts;
+    facts.add(pair.pattern);
+    facts.add(std::uint64_t{resources_.gpu_kind(pair.from)} << 32 | resources_.gpu_kind(pair.to));
+    facts.add(blocks_.of_rank(pair.from) == blocks_.of_rank(pair.to) ? 1U : 0U);
+    facts.add(static_cast<std::uint64_t>(route.latency.count()));
+    facts.add(std::uint64_t{route.switch_hops} << 32 | static_cast<std::uint64_t>(route.kind) << 1 |
+              (route.relayed ? 1U : 0U));
+    facts.add(route.sprayed);
     for (const Hop& hop : route.hops) {
       const Link& link = topology_.links[hop.link];
-      const NodeId node = topology_.vertices[link.from].node;
-      shape.insert(shape.end(),
-                   {static_cast<std::uint64_t>(link.kind),
-                    std::bit_cast<std::uint64_t>(link.bandwidth.per_second()), weights_(hop.share),
-                    node == no_node ? absent : topology_.nodes[node].gpu_model});
+      const auto place = blocks_.place(ClusterResources::of(hop.link));
+      facts.add(static_cast<std::uint64_t>(link.kind));
+      facts.add(std::bit_cast<std::uint64_t>(link.bandwidth.per_second()));
+      facts.add(weights_(hop.share));
+      facts.add(place ? blocks_.kind(place->block) : absent);
     }
-    return shape;
+    return facts;
   }
 
   // The resources that a message loads, but for links that it is sprayed over.
@@ -245,23 +619,18 @@ class Builder {
 
   // Routes of one shape differ in their places only, one by one, and share what they are sprayed
   // over: the plans of one of them tell those of all.
-  PairShape add_shape(const RankPair& pair, const RouteOutline& route,
-                      const std::vector<Bytes>& sizes) {
-    PairShape shape;
-    shape.facts = {PairNode, pair.pattern};
-    sets_.clear();
-    for (const Bytes bytes : sizes) {
-      add_plan(cost_.point_to_point(pair.from, pair.to, bytes), shape.facts);
-    }
+  RouteShape route_shape(const RankPair& pair, const RouteOutline& route) {
+    RouteShape shape;
+    shape.colour = plan_messages(pair);
     const std::vector<ResourceId> places = places_of(pair, route);
     const std::array<std::uint32_t, 2> ends{pair.from, pair.to};
-    for (std::uint32_t s = 0; s < sets_.size(); ++s) {
+    for (std::uint32_t s = 0; s < plans_.size(); ++s) {
       bundle_.clear();
-      for (const Load& load : loads_of(topology_, resources_, sets_[s], ends)) {
+      for (const Load& load : loads_of(topology_, resources_, plans_[s], ends)) {
         const std::uint32_t weight = weights_(load.weight);
         const auto place = std::ranges::find(places, load.resource) - places.begin();
         if (place == std::ssize(places)) {
-          bundle_.emplace_back(out_.resource(load.resource), weight);
+          bundle_.emplace_back(fabric_node(ClusterResources::link_of(load.resource)), weight);
         } else {
           shape.loads.emplace_back(static_cast<std::uint32_t>(place), load_label(s, weight));
         }
@@ -271,53 +640,25 @@ class Builder {
     return shape;
   }
 
-  void add_plan(const CollectivePlan& plan, Facts& facts) {
-    const auto same_loads = [&](const CollectivePlan& other) {
-      return other.loads == plan.loads && other.channels == plan.channels &&
-             other.rate_cap == plan.rate_cap;
-    };
-    const auto set = std::ranges::find_if(sets_, same_loads);
-    facts.insert(
-        facts.end(),
-        {static_cast<std::uint64_t>(plan.algorithm), static_cast<std::uint64_t>(plan.protocol),
-         plan.channels, static_cast<std::uint64_t>(plan.startup.count()), weights_(plan.rate_cap),
-         static_cast<std::uint64_t>(set - sets_.begin())});
-    if (set == sets_.end()) sets_.push_back(plan);
-  }
+  // --- Labels ---
 
-  // Loads of different plans must not be taken for each other: their calls run at different times.
-  void add_loads(std::uint32_t node, std::span<const std::uint32_t> ranks) {
-    for (std::uint32_t s = 0; s < sets_.size(); ++s) {
-      bundle_.clear();
-      for (const Load& load : loads_of(topology_, resources_, sets_[s], ranks)) {
-        const std::uint32_t weight = weights_(load.weight);
-        if (inside_fabric(load.resource)) {
-          bundle_.emplace_back(out_.resource(load.resource), weight);
-        } else {
-          connect(node, out_.resource(load.resource), load_label(s, weight));
-        }
-      }
-      if (!bundle_.empty()) connect(node, bundle(), load_label(s, 0));
-    }
-  }
-
-  [[nodiscard]] bool inside_fabric(ResourceId r) const {
-    if (index(r) >= topology_.links.size()) return false;
-    const Link& link = topology_.links[LinkId{static_cast<std::uint32_t>(index(r))}];
-    return topology_.vertices[link.from].node == no_node &&
-           topology_.vertices[link.to].node == no_node;
-  }
-
-  // A node between the plans that load the same links inside the fabric with the same weights and
+  // A loader between those that load the same links inside the fabric with the same weights and
   // those links: messages that are sprayed from one leaf to another over thousands of paths are
   // many, the paths are listed once. A partition that is equitable with such nodes is so without.
   std::uint32_t bundle() {
-    const auto [entry, fresh] = bundles_.try_emplace(digest(bundle_), 0);
+    Digest links;
+    for (const auto& [node, weight] : bundle_) links.add(std::uint64_t{node} << 32 | weight);
+    const auto [entry, fresh] = bundles_.try_emplace(links, 0);
     if (fresh) {
-      entry->second = add_node({BundleNode, bundle_.size()});
-      for (const auto& [link, weight] : bundle_) {
-        connect(entry->second, link, load_label(0, weight));
+      Touches touches;
+      for (const auto& [node, weight] : bundle_) {
+        touches.push_back({{.number = node}, {0, load_label(0, weight), 0}});
       }
+      Digest facts;
+      facts.add(BundlePart);
+      facts.add(bundle_.size());
+      entry->second =
+          out_.first_loader + add_loader(parts_of({numbers_(facts)}), edges_of(touches), {});
     }
     return entry->second;
   }
@@ -333,29 +674,38 @@ class Builder {
   const Topology& topology_;
   const CostModel& cost_;
   const ClusterResources& resources_;
+  const Blocks& blocks_;
   const Workload& workload_;
   const Ranks& ranks_;
   const MessagePairs& messages_;
+  LoadMap& scratch_;
   JointGraph out_;
-  Numbers<Facts> numbers_;
+  Footing footing_;  // Of the loader that is being added.
+  Numbers<Digest> numbers_;
+  Numbers<Digest> touch_numbers_;
+  Numbers<std::vector<std::uint32_t>> shapes_;
   Weights weights_;
   std::vector<std::vector<std::uint32_t>> labels_;  // By set of loads, by weight.
   std::uint32_t next_label_ = first_load_label;
-  std::vector<std::uint64_t> models_;  // By index of the topology: the first that is equal.
-  std::map<Facts, PairShape> shapes_;
-  std::map<Digest, std::uint32_t> bundles_;
-  // Of the node that is being added: plans by different loads, and the fabric's links of one of
-  // them, with the numbers of weights.
-  std::vector<CollectivePlan> sets_;
+  Numbers<Digest> geometry_numbers_;
+  std::vector<Geometry> geometries_;
+  std::map<GroupKey, Shape> group_shapes_;  // Of one family.
+  std::vector<std::vector<Bytes>> sizes_;   // Of messages, by pattern.
+  std::map<Digest, Shape> pair_shapes_;
+  std::map<Digest, RouteShape> route_shapes_;
+  std::map<Digest, std::uint32_t> bundles_;  // Nodes.
+  std::vector<CollectivePlan> plans_;        // Of a pair's messages.
+  // The fabric's links of a plan, with the numbers of weights.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> bundle_;
 };
 
 }  // namespace
 
 JointGraph joint_graph(const Topology& topology, const CostModel& cost,
-                       const ClusterResources& resources, const Workload& workload,
-                       const Ranks& ranks, const MessagePairs& messages) {
-  return Builder(topology, cost, resources, workload, ranks, messages).build();
+                       const ClusterResources& resources, const Blocks& blocks,
+                       const Workload& workload, const Ranks& ranks, const MessagePairs& messages,
+                       LoadMap& scratch) {
+  return Builder(topology, cost, resources, blocks, workload, ranks, messages, scratch).build();
 }
 
 }  // namespace flyover

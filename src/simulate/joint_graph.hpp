@@ -1,12 +1,16 @@
 #pragma once
 
-// A workload on a cluster as one graph: what rank classes are found on (rank_classes.hpp).
+// A workload on a cluster as one graph: what rank classes are found on (rank_classes.hpp). Its
+// nodes are the blocks of the cluster (blocks.hpp), the links inside the fabric, and what loads
+// both: the groups, what the ranks of one block send to those of another, and bundles of links.
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "flyover/cost/cost_model.hpp"
 #include "flyover/topology/topology.hpp"
+#include "simulate/blocks.hpp"
 #include "simulate/colour_refinement.hpp"
 #include "simulate/messages.hpp"
 #include "simulate/program.hpp"
@@ -14,24 +18,56 @@
 
 namespace flyover {
 
-struct JointGraph {
-  // By node, what is known of it alone: of ranks, then resources, then the others.
-  std::vector<std::uint32_t> colours;
-  std::vector<LabelledEdge> edges;
-  std::uint32_t rank_count = 0;
-  // Nodes by family and group (`absent` for groups that nobody calls), and by pair.
-  std::vector<std::vector<std::uint32_t>> groups;
-  std::vector<std::uint32_t> pairs;
+// One item that an edge of the graph stands for: from a part of what loads to a rank or resource.
+struct Touch {
+  std::uint32_t part = 0;
+  std::uint32_t label = 0;
+  std::uint32_t item = 0;  // Of a block: its ranks, then its places. Else 0.
 
-  [[nodiscard]] static std::uint32_t rank(std::uint32_t r) { return r; }
-  [[nodiscard]] std::uint32_t resource(ResourceId r) const {
-    return rank_count + static_cast<std::uint32_t>(index(r));
-  }
+  friend auto operator<=>(const Touch&, const Touch&) = default;
 };
 
-// Plans all calls and messages. Throws as the cost model does.
+// A group, or all pairs of one sender block and one receiver block, each a part, or a bundle.
+struct Loader {
+  std::uint32_t parts = 0;  // JointGraph::part_colours.
+  std::uint64_t edges_begin = 0;
+  std::uint64_t edges_end = 0;
+};
+
+// What loaders have in common that differ in their places only.
+struct GroupGeometry {
+  std::vector<std::uint32_t> ranks;  // Of one of them.
+};
+
+struct JointGraph {
+  // Nodes: blocks, links of Blocks::fabric_links(), loaders. By node, what is known of it alone.
+  std::vector<std::uint32_t> colours;
+  std::vector<LabelledEdge> edges;  // From loaders, in their order; labels number `touches`.
+  std::vector<std::vector<Touch>> touches;
+  std::vector<Loader> loaders;
+  std::vector<std::vector<std::uint32_t>> part_colours;  // By Loader::parts, by part.
+  std::uint32_t first_fabric = 0;
+  std::uint32_t first_loader = 0;
+  // Loaders by family and group (`absent` for groups that nobody calls), with the geometry of each,
+  std::vector<std::vector<std::uint32_t>> groups;
+  std::vector<std::vector<std::uint32_t>> geometry_of;
+  std::vector<GroupGeometry> geometries;
+  // and by pair, with its part.
+  struct PairPart {
+    std::uint32_t loader = 0;
+    std::uint32_t part = 0;
+  };
+  std::vector<PairPart> pairs;
+};
+
+// Labels of edges that are no loads.
+enum JointLabel : std::uint32_t { Member, From, To, OwnSms, OwnHbm, first_load_label };
+
+// Plans all calls and messages. Throws as the cost model does. `scratch`: over the topology's
+// links.
 [[nodiscard]] JointGraph joint_graph(const Topology& topology, const CostModel& cost,
-                                     const ClusterResources& resources, const Workload& workload,
-                                     const Ranks& ranks, const MessagePairs& messages);
+                                     const ClusterResources& resources, const Blocks& blocks,
+                                     const Workload& workload, const Ranks& ranks,
+                                     const MessagePairs& messages, LoadMap& scratch);
 
 }  // namespace flyover

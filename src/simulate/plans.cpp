@@ -4,6 +4,7 @@
 #include <array>
 
 #include "flyover/base/error.hpp"
+#include "simulate/likeness.hpp"
 
 namespace flyover {
 
@@ -36,75 +37,168 @@ std::vector<Load> loads_of(const Topology& topology, const ClusterResources& res
   return loads;
 }
 
-const PreparedCall& PlanCache::collective(std::uint64_t group, const CollectiveCall& call,
-                                          std::uint32_t count) {
-  const auto [entry, fresh] =
-      calls_.try_emplace(Key{group, call.op, call.bytes.count(), call.dtype, call.root});
-  if (fresh) {
-    entry->second.choice = cost_.choose(call);
-    entry->second.set = loads(entry->second.choice.plan, call.ranks, count);
+std::vector<std::uint32_t> named_ranks(const Blocks& blocks, const CollectivePlan& plan,
+                                       std::span<const std::uint32_t> ranks) {
+  if (!plan.fold) return {ranks.begin(), ranks.end()};
+  std::vector<std::uint32_t> named;
+  std::uint32_t domain = 0;
+  std::size_t kind = 0;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (i > 0 && blocks.of_rank(ranks[i]) != blocks.of_rank(ranks[i - 1])) ++domain;
+    while (kind < plan.fold->first.size() && plan.fold->first[kind] < domain) ++kind;
+    if (kind < plan.fold->first.size() && plan.fold->first[kind] == domain)
+      named.push_back(ranks[i]);
   }
-  return entry->second;
+  return named;
+}
+
+CollectiveCall PlanCache::request(const Operation& op, const PlayedGroup& group) const {
+  return {op.collective, op.bytes, op.dtype,
+          group.planned_on.empty() ? group.ranks : group.planned_on, op.root};
+}
+
+PatternTracer PlanCache::tracer(const PlayedGroup& group) const {
+  if (!cast_.reduction) return nullptr;
+  return cast_.reduction->tracer(group.planned_on);
+}
+
+const PreparedCall& PlanCache::collective(const Operation& op, std::uint32_t group) {
+  const std::uint64_t id = std::uint64_t{op.group} << 32 | group;
+  const auto [entry, fresh] =
+      calls_.try_emplace(Key{id, op.collective, op.bytes.count(), op.dtype, op.root});
+  if (!fresh) return entry->second;
+  const PlayedGroup& played = cast_.groups[op.group][group];
+  PreparedCall& prepared = entry->second;
+  prepared.plan = cost_.plan(request(op, played), tracer(played));
+  auto& set = sets_[{id, prepared.plan.loads, prepared.plan.channels, prepared.plan.rate_cap}];
+  if (!set) {
+    set = cast_.reduction ? group_loads(prepared.plan, played)
+                          : own_loads(prepared.plan, played.ranks, played.count);
+  }
+  prepared.set = set;
+  return prepared;
+}
+
+std::vector<CollectivePlan> PlanCache::alternatives(const Operation& op,
+                                                    std::uint32_t group) const {
+  const PlayedGroup& played = cast_.groups[op.group][group];
+  return cost_.choose(request(op, played), tracer(played)).alternatives;
 }
 
 const PreparedCall& PlanCache::message(const MatchedMessage& message) {
   const auto [entry, fresh] =
       messages_.try_emplace({message.from_gpu, message.to_gpu, message.bytes.count()});
   if (fresh) {
-    entry->second.choice.plan =
-        cost_.point_to_point(message.from_gpu, message.to_gpu, message.bytes);
+    entry->second.plan = cost_.point_to_point(message.from_gpu, message.to_gpu, message.bytes);
     const std::array<std::uint32_t, 2> ends{message.from_gpu, message.to_gpu};
-    entry->second.set = loads(entry->second.choice.plan, ends, message.count);
+    entry->second.set = own_loads(entry->second.plan, ends, message.count);
   }
   return entry->second;
 }
 
-std::shared_ptr<const LoadSet> PlanCache::loads(const CollectivePlan& plan,
-                                                std::span<const std::uint32_t> ranks,
-                                                std::uint32_t count) {
-  const auto [entry, fresh] = sets_.try_emplace({plan.loads, plan.channels, plan.rate_cap, count});
-  if (!fresh) return entry->second;
+// Of ranks on which the plan was made.
+std::shared_ptr<const LoadSet> PlanCache::own_loads(const CollectivePlan& plan,
+                                                    std::span<const std::uint32_t> ranks,
+                                                    std::uint32_t count) const {
+  std::vector<ManyLoads> all;
+  for (const Load& load : loads_of(topology_, resources_, plan, ranks)) {
+    all.push_back({load, 1});
+    all.back().load.resource = cast_.stand_in(load.resource);
+  }
+  return merged(std::move(all), count);
+}
 
-  auto set = std::make_shared<LoadSet>();
-  std::array<double, link_classes> by_class{};
-  for (const Hop& hop : *plan.loads) {
-    by_class[resources_.class_of(ClusterResources::of(hop.link))] += hop.share;
+// The plan was made on ranks that lie alike. What it loads in a domain it loads in all domains of
+// its kind (DomainFold), of which those of one class are carried over at once.
+std::shared_ptr<const LoadSet> PlanCache::group_loads(const CollectivePlan& plan,
+                                                      const PlayedGroup& group) const {
+  const Blocks& blocks = cast_.reduction->blocks();
+  const Likeness likeness(blocks, group.planned_on, group.ranks);
+  std::vector<Load> loads =
+      loads_of(topology_, resources_, plan, named_ranks(blocks, plan, group.planned_on));
+  std::vector<ManyLoads> all;
+  if (!plan.fold) {
+    for (const Load& load : loads) {
+      all.push_back({load, 1});
+      all.back().load.resource = cast_.stand_in(likeness(load.resource));
+    }
+    return merged(std::move(all), group.count);
   }
-  for (std::uint32_t c = 0; c < link_classes; ++c) {
-    if (by_class[c] > 0) set->classes.push_back({c, by_class[c] * count});
+  // By kind of domain: the loads by place.
+  std::map<std::uint32_t, std::uint32_t> kind_of_block;
+  const std::vector<std::uint32_t> planned = distinct_blocks(blocks, group.planned_on);
+  for (std::uint32_t k = 0; k < plan.fold->first.size(); ++k) {
+    kind_of_block[planned[plan.fold->first[k]]] = k;
   }
-  set->loads = on_stand_ins(loads_of(topology_, resources_, plan, ranks), count);
-  entry->second = std::move(set);
-  return entry->second;
+  std::vector<std::vector<std::pair<std::uint32_t, Load>>> by_kind(plan.fold->first.size());
+  for (const Load& load : loads) {
+    if (const auto place = blocks.place(load.resource)) {
+      by_kind[kind_of_block.at(place->block)].emplace_back(place->index, load);
+    } else {
+      all.push_back({load, 1});
+      all.back().load.resource = cast_.stand_in(likeness(load.resource));
+    }
+  }
+  struct Alike {
+    std::uint32_t block = 0;  // The first of them.
+    std::uint64_t times = 0;
+  };
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Alike> domains;  // By class and kind.
+  const std::vector<std::uint32_t> own = distinct_blocks(blocks, group.ranks);
+  for (std::uint32_t d = 0; d < own.size(); ++d) {
+    const std::uint32_t c = cast_.reduction->quotient().class_of_block(own[d]);
+    Alike& alike = domains.try_emplace({c, plan.fold->kind[d]}, Alike{own[d], 0}).first->second;
+    ++alike.times;
+  }
+  for (const auto& [key, alike] : domains) {
+    for (const auto& [index, load] : by_kind[key.second]) {
+      all.push_back({load, alike.times});
+      all.back().load.resource = cast_.stand_in(*blocks.resource({alike.block, index}));
+    }
+  }
+  return merged(std::move(all), group.count);
 }
 
 // The loads of one of `count` calls that are alike, made those of all of them on stand-ins. Every
 // resource that a stand-in stands for carries the same loads (rank_classes.hpp), so that those of
 // one are all loads on the class, divided by the size of the class.
-std::vector<Load> PlanCache::on_stand_ins(std::vector<Load> loads, std::uint32_t count) const {
-  if (cast_.full()) return loads;
-  for (Load& load : loads) load.resource = cast_.stand_in[load.resource];
-  std::ranges::sort(loads, [](const Load& a, const Load& b) {
-    return a.resource != b.resource ? a.resource < b.resource : a.weight > b.weight;
+std::shared_ptr<const LoadSet> PlanCache::merged(std::vector<ManyLoads> loads,
+                                                 std::uint32_t count) const {
+  auto set = std::make_shared<LoadSet>();
+  std::array<double, link_classes> by_class{};
+  for (const ManyLoads& many : loads) {
+    const std::size_t c = resources_.class_of(cast_.resources[index(many.load.resource)].first);
+    if (c < link_classes) by_class[c] += many.load.weight * static_cast<double>(many.times);
+  }
+  for (std::uint32_t c = 0; c < link_classes; ++c) {
+    if (by_class[c] > 0) set->classes.push_back({c, by_class[c] * count});
+  }
+  if (!cast_.reduction) {
+    for (const ManyLoads& many : loads) set->loads.push_back(many.load);
+    return set;
+  }
+  std::ranges::sort(loads, [](const ManyLoads& a, const ManyLoads& b) {
+    return a.load.resource != b.load.resource ? a.load.resource < b.load.resource
+                                              : a.load.weight > b.load.weight;
   });
-  std::vector<Load> merged;
   for (auto first = loads.begin(); first != loads.end();) {
     std::uint64_t streams = 0;
     double sum = 0;
     auto last = first;
-    for (; last != loads.end() && last->resource == first->resource; ++last) {
-      streams += count;
-      sum += last->weight * count;
+    for (; last != loads.end() && last->load.resource == first->load.resource; ++last) {
+      const std::uint64_t times = last->times * count;
+      streams += times;
+      sum += last->load.weight * static_cast<double>(times);
     }
-    const std::uint32_t members = cast_.stands_for[index(first->resource)];
+    const std::uint32_t members = cast_.resources[index(first->load.resource)].count;
     require(streams % members == 0, "resources of a class carry equally many streams of a class");
     const auto twins = static_cast<std::uint32_t>(streams / members - 1);
     // The heaviest decides what a stream can be offered there.
-    const double twin_weight = twins == 0 ? 0 : sum / members - first->weight;
-    merged.emplace_back(first->resource, first->weight, twins, twin_weight);
+    const double twin_weight = twins == 0 ? 0 : sum / members - first->load.weight;
+    set->loads.emplace_back(first->load.resource, first->load.weight, twins, twin_weight);
     first = last;
   }
-  return merged;
+  return set;
 }
 
 }  // namespace flyover

@@ -25,6 +25,11 @@ namespace flyover {
                                          const CollectivePlan& plan,
                                          std::span<const std::uint32_t> ranks);
 
+// Of a group's ranks those whose links a plan's loads name: without a fold all.
+[[nodiscard]] std::vector<std::uint32_t> named_ranks(const Blocks& blocks,
+                                                     const CollectivePlan& plan,
+                                                     std::span<const std::uint32_t> ranks);
+
 struct ClassLoad {
   std::uint32_t resource_class = 0;
   double weight = 0;  // Over all resources of the class.
@@ -36,7 +41,7 @@ struct LoadSet {
 };
 
 struct PreparedCall {
-  Choice choice;
+  CollectivePlan plan;
   std::shared_ptr<const LoadSet> set;
 };
 
@@ -50,18 +55,30 @@ class PlanCache {
         resources_(resources),
         cast_(cast) {}
 
-  // `group` names the group for the cache: equal ids mean equal ranks. `count`: of groups that the
-  // call stands for.
-  const PreparedCall& collective(std::uint64_t group, const CollectiveCall& call,
-                                 std::uint32_t count);
+  // What a collective does on a group of its family that the cast plays.
+  const PreparedCall& collective(const Operation& op, std::uint32_t group);
+  // What the library would not choose there, fastest first.
+  [[nodiscard]] std::vector<CollectivePlan> alternatives(const Operation& op,
+                                                         std::uint32_t group) const;
   const PreparedCall& message(const MatchedMessage& message);
 
  private:
   using Key = std::tuple<std::uint64_t, CollectiveOp, std::int64_t, std::string, std::uint32_t>;
+  // A load of the engine's resource, so many times over.
+  struct ManyLoads {
+    Load load;
+    std::uint64_t times = 1;
+  };
 
-  std::shared_ptr<const LoadSet> loads(const CollectivePlan& plan,
-                                       std::span<const std::uint32_t> ranks, std::uint32_t count);
-  std::vector<Load> on_stand_ins(std::vector<Load> loads, std::uint32_t count) const;
+  [[nodiscard]] CollectiveCall request(const Operation& op, const PlayedGroup& group) const;
+  [[nodiscard]] PatternTracer tracer(const PlayedGroup& group) const;
+  [[nodiscard]] std::shared_ptr<const LoadSet> group_loads(const CollectivePlan& plan,
+                                                           const PlayedGroup& group) const;
+  [[nodiscard]] std::shared_ptr<const LoadSet> own_loads(const CollectivePlan& plan,
+                                                         std::span<const std::uint32_t> ranks,
+                                                         std::uint32_t count) const;
+  [[nodiscard]] std::shared_ptr<const LoadSet> merged(std::vector<ManyLoads> loads,
+                                                      std::uint32_t count) const;
 
   const Topology& topology_;
   const CostModel& cost_;
@@ -69,9 +86,9 @@ class PlanCache {
   const Cast& cast_;
   std::map<Key, PreparedCall> calls_;
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t>, PreparedCall> messages_;
-  // Plans that differ in size only share their loads. The key keeps the pointer alive.
+  // Plans of a group that differ in size only share their loads. The key keeps the pointer alive.
   std::map<
-      std::tuple<std::shared_ptr<const std::vector<Hop>>, std::uint32_t, double, std::uint32_t>,
+      std::tuple<std::uint64_t, std::shared_ptr<const std::vector<Hop>>, std::uint32_t, double>,
       std::shared_ptr<const LoadSet>>
       sets_;
 };

@@ -1,34 +1,31 @@
 #include "simulate/rank_classes.hpp"
 
-#include <algorithm>
+#include <memory>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
-#include "simulate/colour_refinement.hpp"
-#include "simulate/joint_graph.hpp"
+#include "simulate/reduction.hpp"
 
 namespace flyover {
 
 namespace {
 
-// Makes the cast of a partition.
+// Makes the cast of a reduction.
 class Casting {
  public:
-  Casting(const JointGraph& graph, const Ranks& ranks, const MessagePairs& messages,
-          const ClusterResources& resources)
-      : graph_(graph),
+  Casting(std::shared_ptr<const Reduction> reduction, const Ranks& ranks,
+          const MessagePairs& messages)
+      : reduction_(std::move(reduction)),
+        quotient_(reduction_->quotient()),
         ranks_(ranks),
-        messages_(messages),
-        resources_(resources),
-        class_(refine_colours(graph.colours, graph.edges)),
-        size_(std::ranges::max(class_) + std::size_t{1}, 0) {
-    for (const std::uint32_t c : class_) ++size_[c];
-  }
+        messages_(messages) {}
 
   Cast make(Workload workload) {
     cast_players();
-    cast_resources();
+    for (const std::uint32_t c : reduction_->resource_classes()) {
+      cast_.resources.push_back({*quotient_.first_resources()[c], quotient_.size(c)});
+    }
     for (std::uint32_t f = 0; f < workload.groups.size(); ++f) {
       cast_groups(f, workload.groups[f].groups);
     }
@@ -40,57 +37,51 @@ class Casting {
     workload.ranks = static_cast<std::uint32_t>(cast_.players.size());
     cast_.workload = std::move(workload);
     cast_messages();
+    cast_.reduction = std::move(reduction_);
     return std::move(cast_);
   }
 
  private:
-  // Ranks are the first nodes, so that their classes are numbered first, in order of rank.
   void cast_players() {
+    std::vector<std::uint32_t> number(quotient_.classes(), absent);
     for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
-      const std::uint32_t player = class_[JointGraph::rank(rank)];
-      if (player == cast_.players.size()) cast_.players.push_back({rank, size_[player]});
-      cast_.player_of.push_back(player);
-    }
-  }
-
-  void cast_resources() {
-    std::vector<std::uint32_t> number(size_.size(), absent);
-    for (std::uint32_t i = 0; i < resources_.size(); ++i) {
-      const std::uint32_t c = class_[graph_.resource(ResourceId{i})];
+      const std::uint32_t c = quotient_.of_rank(rank);
       if (number[c] == absent) {
-        number[c] = static_cast<std::uint32_t>(cast_.stands_for.size());
-        cast_.stands_for.push_back(size_[c]);
+        number[c] = static_cast<std::uint32_t>(cast_.players.size());
+        cast_.players.push_back({rank, quotient_.size(c)});
       }
-      cast_.stand_in.push_back(ResourceId{number[c]});
+      cast_.player_of.push_back(number[c]);
     }
   }
 
   void cast_groups(std::uint32_t f, std::vector<std::vector<std::uint32_t>>& groups) {
     std::vector<std::vector<std::uint32_t>> by_players;
     std::vector<PlayedGroup>& played = cast_.groups.emplace_back();
-    std::vector<bool> seen(size_.size(), false);
+    std::vector<bool> seen(quotient_.classes(), false);
     for (std::uint32_t g = 0; g < groups.size(); ++g) {
-      const std::uint32_t node = graph_.groups[f][g];
-      if (node == absent || seen[class_[node]]) continue;
-      seen[class_[node]] = true;
+      const std::uint32_t c = quotient_.of_group(f, g);
+      if (c == absent || seen[c]) continue;
+      seen[c] = true;
       std::vector<std::uint32_t> players;
       for (const std::uint32_t rank : groups[g]) players.push_back(cast_.player_of[rank]);
       by_players.push_back(distinct(players));
-      played.push_back({std::move(groups[g]), size_[class_[node]]});
+      const JointGraph& graph = reduction_->graph();
+      played.push_back({std::move(groups[g]), quotient_.size(c),
+                        graph.geometries[graph.geometry_of[f][g]].ranks});
     }
     groups = std::move(by_players);
   }
 
   void cast_messages() {
     const Ranks players(cast_.workload);
-    std::vector<bool> seen(size_.size(), false);
+    std::vector<bool> seen(quotient_.classes(), false);
     for (std::uint32_t p = 0; p < messages_.pairs.size(); ++p) {
       const RankPair& pair = messages_.pairs[p];
-      const std::uint32_t c = class_[graph_.pairs[p]];
+      const std::uint32_t c = quotient_.of_pair(p);
       if (seen[c]) continue;
       seen[c] = true;
       cast_.messages.add(cast_.player_of[pair.from], cast_.player_of[pair.to],
-                         messages_.patterns[pair.pattern], players, pair, size_[c]);
+                         messages_.patterns[pair.pattern], players, pair, quotient_.size(c));
     }
     cast_.messages.index();
   }
@@ -107,13 +98,11 @@ class Casting {
     return out;
   }
 
-  const JointGraph& graph_;
+  std::shared_ptr<const Reduction> reduction_;
+  const Quotient& quotient_;
   const Ranks& ranks_;
   const MessagePairs& messages_;
-  const ClusterResources& resources_;
-  std::vector<std::uint32_t> class_;  // By node of the graph.
-  std::vector<std::uint32_t> size_;   // By class.
-  std::vector<bool> listed_;          // By player.
+  std::vector<bool> listed_;  // By player.
   Cast cast_;
 };
 
@@ -126,8 +115,9 @@ std::optional<Cast> reduced_cast(const Topology& topology, const CostModel& cost
     std::vector<CompiledProgram> programs = compile_all(workload);
     const MessagePairs messages = pair_messages(workload, ranks);
     check_calls_agree(workload, programs, ranks);
-    const JointGraph graph = joint_graph(topology, cost, resources, workload, ranks, messages);
-    Cast cast = Casting(graph, ranks, messages, resources).make(std::move(workload));
+    auto reduction =
+        std::make_shared<const Reduction>(topology, cost, resources, workload, ranks, messages);
+    Cast cast = Casting(std::move(reduction), ranks, messages).make(std::move(workload));
     cast.programs = std::move(programs);
     return cast;
   } catch (const std::runtime_error&) {  // InputError, SimulationError.

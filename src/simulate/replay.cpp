@@ -107,22 +107,24 @@ Replay replay(const Topology& topology, const CostModel& cost, const Workload& w
   return run_full(topology, cost, resources, cast, options);
 }
 
-ReductionCheck verify_reduction(const Topology& topology, const CostModel& cost,
+ReductionCheck verify_reduction(const TimedCluster& full, const TimedCluster& reduced,
                                 const Workload& workload, const ReplayOptions& options) {
-  check_fit(topology, workload);
-  const ClusterResources resources(topology, options.scale);
-  const Cast full = full_cast_that_fits(canonical(workload), resources);
+  check_fit(full.topology, workload);
+  check_fit(reduced.topology, workload);
+  const ClusterResources every(full.topology, options.scale);
+  const Cast full_cast = full_cast_that_fits(canonical(workload), every);
   OperationTimes full_times;
   ReductionCheck check;
-  check.full = run_full(topology, cost, resources, full, options, &full_times);
+  check.full = run_full(full.topology, full.cost, every, full_cast, options, &full_times);
 
-  const auto reduced = reduced_cast(topology, cost, resources, canonical(workload));
-  require(reduced.has_value(), "what runs in full can be reduced");
+  const ClusterResources resources(reduced.topology, options.scale);
+  const auto cast = reduced_cast(reduced.topology, reduced.cost, resources, canonical(workload));
+  require(cast.has_value(), "what runs in full can be reduced");
   OperationTimes reduced_times;
-  auto done = run(topology, cost, resources, *reduced, options, &reduced_times);
+  auto done = run(reduced.topology, reduced.cost, resources, *cast, options, &reduced_times);
   require(done.has_value(), "what finishes in full finishes reduced");
   check.reduced = std::move(*done);
-  Comparison(full, full_times, *reduced, reduced_times).fill(check);
+  Comparison(full_cast, full_times, *cast, reduced_times).fill(check);
   return check;
 }
 

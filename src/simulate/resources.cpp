@@ -21,6 +21,10 @@ ClusterResources::ClusterResources(const Topology& topology,
     const auto found = scale.find(class_name(c));
     factor_[c] = found == scale.end() ? 1.0 : found->second;
   }
+  for (const GpuModel& model : topology.gpu_models) {
+    const auto first = std::ranges::find(topology.gpu_models, model);
+    gpu_kinds_.push_back(static_cast<std::uint32_t>(first - topology.gpu_models.begin()));
+  }
   for (std::uint32_t i = 0; i < size(); ++i) {
     const ResourceId r{i};
     const bool in_service = i >= links_ || topology.links[LinkId{i}].up;
@@ -44,17 +48,18 @@ double ClusterResources::capacity(ResourceId r) const {
 }
 
 std::vector<ResourceClassStats> ClusterResources::statistics(
-    const std::function<const ResourceUse&(ResourceId)>& use_of, Duration time) const {
-  std::vector<ResourceClassStats> all(resource_classes);
+    std::span<const StandIn> all, const std::function<const ResourceUse&(ResourceId)>& use_of,
+    Duration time) const {
+  std::vector<ResourceClassStats> by_class(resource_classes);
   std::vector<ResourceId> busiest(resource_classes);
   std::vector<double> most(resource_classes, -1.0);
-  for (std::uint32_t i = 0; i < size(); ++i) {
-    const ResourceId r{i};
+  for (std::uint32_t i = 0; i < all.size(); ++i) {
+    const ResourceId r = all[i].first;
     const std::size_t c = class_of(r);
-    ResourceClassStats& stats = all[c];
-    const ResourceUse& use = use_of(r);
-    ++stats.count;
-    stats.amount += use.amount;
+    ResourceClassStats& stats = by_class[c];
+    const ResourceUse& use = use_of(ResourceId{i});
+    stats.count += all[i].count * cables(r);
+    stats.amount += use.amount * all[i].count;
     stats.peak_utilisation = std::max(stats.peak_utilisation, use.peak);
     const double share = use.amount / capacity(r);
     // Of equals the first, though rounding may part them.
@@ -66,7 +71,7 @@ std::vector<ResourceClassStats> ClusterResources::statistics(
   const double seconds = to_seconds(time);
   std::vector<ResourceClassStats> present;
   for (std::size_t c = 0; c < resource_classes; ++c) {
-    ResourceClassStats& stats = all[c];
+    ResourceClassStats& stats = by_class[c];
     if (stats.count == 0) continue;
     stats.name = class_name(c);
     stats.capacity = capacity_[c];

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,12 @@ inline constexpr std::size_t sm_class = link_classes;
 inline constexpr std::size_t hbm_class = link_classes + 1;
 inline constexpr std::size_t resource_classes = link_classes + 2;
 [[nodiscard]] std::string class_name(std::size_t resource_class);
+
+// A resource of the engine: the first of those of the cluster for which it stands, and how many.
+struct StandIn {
+  ResourceId first{};
+  std::uint32_t count = 1;
+};
 
 // Borrows the topology.
 class ClusterResources {
@@ -38,19 +46,41 @@ class ClusterResources {
   // In bytes per second.
   [[nodiscard]] ResourceId hbm(std::uint32_t gpu) const { return ResourceId{links_ + gpus_ + gpu}; }
 
+  // None for links.
+  [[nodiscard]] std::optional<std::uint32_t> gpu_of(ResourceId r) const {
+    const auto i = static_cast<std::uint32_t>(r);
+    if (i < links_) return std::nullopt;
+    return i < links_ + gpus_ ? i - links_ : i - links_ - gpus_;
+  }
+  [[nodiscard]] static LinkId link_of(ResourceId link) {
+    return LinkId{static_cast<std::uint32_t>(link)};
+  }
+  // Equal for GPUs of equal models.
+  [[nodiscard]] std::uint32_t gpu_kind(std::uint32_t gpu) const {
+    return gpu_kinds_[static_cast<std::size_t>(&topology_.gpu_model(gpu) -
+                                               topology_.gpu_models.data())];
+  }
+
   [[nodiscard]] std::size_t class_of(ResourceId r) const;
   [[nodiscard]] double capacity(ResourceId r) const;
+  // How many of its class a resource stands for: more than one for trunks.
+  [[nodiscard]] std::uint32_t cables(ResourceId r) const {
+    const auto i = static_cast<std::uint32_t>(r);
+    return i < links_ ? topology_.links[LinkId{i}].cables : 1;
+  }
   [[nodiscard]] double class_capacity(std::size_t c) const { return capacity_[c]; }
 
   // What every class did in a run that took `time`; classes that the cluster lacks are left out.
-  // `use_of`: the engine's account of a resource.
+  // `all`: the engine's resources, `use_of`: its account of one.
   [[nodiscard]] std::vector<ResourceClassStats> statistics(
-      const std::function<const ResourceUse&(ResourceId)>& use_of, Duration time) const;
+      std::span<const StandIn> all, const std::function<const ResourceUse&(ResourceId)>& use_of,
+      Duration time) const;
 
  private:
   const Topology& topology_;
   std::uint32_t links_ = 0;
   std::uint32_t gpus_ = 0;
+  std::vector<std::uint32_t> gpu_kinds_;  // By model of the topology: the first that is equal.
   std::array<double, resource_classes> factor_{};
   std::array<double, resource_classes> capacity_{};
 };

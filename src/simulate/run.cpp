@@ -120,7 +120,7 @@ class Run {
     out.result.breakdown = ledger_.close(workload_.groups, end);
     out.result.collectives = statistics_.take();
     out.result.links = resources_.statistics(
-        [&](ResourceId r) -> const ResourceUse& { return fluid_.use(cast_.stand_in[r]); },
+        cast_.resources, [&](ResourceId r) -> const ResourceUse& { return fluid_.use(r); },
         out.result.time);
     out.result.warnings = warnings();
     out.result.bottleneck = describe_bottleneck(out.result);
@@ -135,11 +135,8 @@ class Run {
   };
 
   void add_resources() {
-    for (std::uint32_t i = 0; i < resources_.size(); ++i) {
-      const ResourceId r{i};
-      if (index(cast_.stand_in[r]) == fluid_.resources()) {
-        fluid_.add_resource(resources_.capacity(r));
-      }
+    for (const StandIn& own : cast_.resources) {
+      fluid_.add_resource(resources_.capacity(own.first));
     }
   }
 
@@ -238,7 +235,7 @@ class Run {
                   .payload = owner(Actor::Operation, instance)});
   }
 
-  [[nodiscard]] ResourceId stand_in(ResourceId r) const { return cast_.stand_in[r]; }
+  [[nodiscard]] ResourceId stand_in(ResourceId r) const { return cast_.stand_in(r); }
 
   [[nodiscard]] static FlopRate peak(const GpuModel& gpu, const Operation& op) {
     const auto rate = gpu.flops.find(op.dtype);
@@ -291,10 +288,7 @@ class Run {
       ledger_.begin(member, Ledger::Activity::Starting, 0, queue_.now());
     });
     const PreparedCall* plan = nullptr;
-    if (const PlayedGroup& played = cast_.groups[op.group][g]; played.ranks.size() > 1) {
-      const CollectiveCall request{op.collective, op.bytes, op.dtype, played.ranks, op.root};
-      plan = &plans_.collective(std::uint64_t{op.group} << 32 | g, request, played.count);
-    }
+    if (cast_.groups[op.group][g].ranks.size() > 1) plan = &plans_.collective(op, g);
     call_plans_[call] = plan;
     begin_later(owner(Actor::Call, call), plan);
   }
@@ -322,7 +316,7 @@ class Run {
 
   // A group of one has no plan: its call ends as it starts.
   void begin_later(std::uint64_t who, const PreparedCall* plan) {
-    const Duration startup = plan == nullptr ? Duration{} : plan->choice.plan.startup;
+    const Duration startup = plan == nullptr ? Duration{} : plan->plan.startup;
     const double slowdown = slowdown_of(who);
     const Duration scaled = slowdown == latency_scale_
                                 ? startup
@@ -342,7 +336,7 @@ class Run {
     if (plan != nullptr) {
       spec.loads = plan->set->loads;
       spec.work = static_cast<double>(bytes_of(who).count()) * slowdown_of(who);
-      spec.rate_cap = plan->choice.plan.rate_cap;
+      spec.rate_cap = plan->plan.rate_cap;
     }
     fluid_.start(spec);
   }
@@ -435,15 +429,20 @@ class Run {
     const Duration taken = queue_.now() - arrived;
     if (actor_of(who) == Actor::Message) {
       const MatchedMessage& message = messages_.all[number_of(who)];
-      statistics_.add_message(message.bytes, plan.choice.plan, taken, message.count);
+      statistics_.add_message(message.bytes, plan.plan, taken, message.count);
       return;
     }
     const CallSite& site = calls_.site(static_cast<std::uint32_t>(number_of(who)));
     const CallState& state = state_.calls[number_of(who)];
     const PlayedGroup& played = cast_.groups[site.family][site.group];
-    statistics_.add_call(call_operation(number_of(who)), workload_.groups[site.family].name,
-                         static_cast<std::uint32_t>(played.ranks.size()), plan.choice, taken,
-                         state.last_arrival - state.first_arrival, played.count);
+    const Operation& op = call_operation(number_of(who));
+    CollectiveStats* fresh = statistics_.add_call(
+        op, workload_.groups[site.family].name, static_cast<std::uint32_t>(played.ranks.size()),
+        plan.plan, taken, state.last_arrival - state.first_arrival, played.count);
+    if (fresh == nullptr) return;
+    for (const CollectivePlan& other : plans_.alternatives(op, site.group)) {
+      fresh->alternatives.push_back({other.algorithm, other.protocol, other.channels, other.alone});
+    }
   }
 
   void record_call(std::uint32_t rank, std::uint64_t instance, std::uint64_t who,
@@ -455,7 +454,7 @@ class Run {
     timeline_->slice(rank, stream, begun_[instance], arrived, "wait for " + op.name, "wait");
     std::string detail = to_string(op.bytes);
     if (plan != nullptr && is_call) {
-      const CollectivePlan& p = plan->choice.plan;
+      const CollectivePlan& p = plan->plan;
       detail = fmt::format("{} of {}: {}, {}, {} channels, limited by {}", to_string(op.collective),
                            to_string(op.bytes), to_string(p.algorithm), to_string(p.protocol),
                            p.channels, p.bottleneck);

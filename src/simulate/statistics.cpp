@@ -26,21 +26,15 @@ CallStatistics::Sums& CallStatistics::sums(const std::string& family, const std:
   return s;
 }
 
-void CallStatistics::add_call(const Operation& op, const std::string& family, std::uint32_t ranks,
-                              const Choice& choice, Duration taken, Duration waited,
-                              std::uint32_t count) {
-  Sums& s =
-      sums(family, std::string(to_string(op.collective)), ranks, op.bytes, choice.plan, count);
+CollectiveStats* CallStatistics::add_call(const Operation& op, const std::string& family,
+                                          std::uint32_t ranks, const CollectivePlan& plan,
+                                          Duration taken, Duration waited, std::uint32_t count) {
+  Sums& s = sums(family, std::string(to_string(op.collective)), ranks, op.bytes, plan, count);
   s.factor = bus_factor(op.collective, ranks);
   s.taken += to_seconds(taken) * count;
   s.waited += to_seconds(waited) * count;
   s.stats.longest = std::max(s.stats.longest, taken);
-  if (s.stats.count == count) {
-    for (const CollectivePlan& other : choice.alternatives) {
-      s.stats.alternatives.push_back(
-          {other.algorithm, other.protocol, other.channels, other.alone});
-    }
-  }
+  return s.stats.count == count ? &s.stats : nullptr;
 }
 
 void CallStatistics::add_message(Bytes bytes, const CollectivePlan& plan, Duration taken,

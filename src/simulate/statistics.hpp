@@ -16,9 +16,11 @@ namespace flyover {
 
 class CallStatistics {
  public:
-  // `count`: calls or messages that are alike.
-  void add_call(const Operation& op, const std::string& family, std::uint32_t ranks,
-                const Choice& choice, Duration taken, Duration waited, std::uint32_t count);
+  // `count`: calls or messages that are alike. Returns the sums of the first call of its kind, for
+  // the alternatives to be filled in, else null.
+  CollectiveStats* add_call(const Operation& op, const std::string& family, std::uint32_t ranks,
+                            const CollectivePlan& plan, Duration taken, Duration waited,
+                            std::uint32_t count);
   void add_message(Bytes bytes, const CollectivePlan& plan, Duration taken, std::uint32_t count);
 
   // In the order of family, collective, size.

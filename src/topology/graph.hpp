@@ -15,6 +15,7 @@ struct Cable {
   Bandwidth bandwidth;
   Duration latency{};
   std::uint32_t lanes = 1;
+  std::uint32_t cables = 1;
 };
 
 inline VertexId add_vertex(Topology& topology, const Vertex& vertex) {
@@ -30,6 +31,7 @@ inline void connect(Topology& topology, VertexId a, VertexId b, const Cable& cab
   link.latency = cable.latency;
   link.kind = cable.kind;
   link.lanes = cable.lanes;
+  link.cables = cable.cables;
   topology.links.push_back(link);
   std::swap(link.from, link.to);
   topology.links.push_back(link);

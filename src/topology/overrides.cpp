@@ -274,7 +274,29 @@ void change_vertex(Topology& topology, VertexId v, const Override& change, bool 
   change_links_at(topology, v, change, network_only);
 }
 
+std::size_t count_cables(const Topology& topology) {
+  std::size_t directions = 0;
+  for (const Link& link : topology.links) directions += link.cables;
+  return directions / 2;
+}
+
 }  // namespace
+
+bool spares_fabric(std::string_view text) {
+  constexpr std::array insides{VertexKind::Gpu, VertexKind::NvSwitch, VertexKind::PcieSwitch,
+                               VertexKind::Cpu, VertexKind::Nic};
+  constexpr std::array<std::string_view, 5> cables{"nvlink", "xgmi", "pcie", "cpu-link",
+                                                   "host-leaf"};
+  const Selector selector = parse_selector(text);
+  if (selector.kind == "node") return true;
+  if (selector.kind != "link") {
+    return std::ranges::find(insides, *vertex_kind(selector.kind)) != insides.end();
+  }
+  const Condition* kind = selector.find("kind");
+  return kind != nullptr && std::ranges::all_of(kind->words, [&](const std::string& word) {
+           return std::ranges::find(cables, word) != cables.end();
+         });
+}
 
 void apply_override(Topology& topology, const Override& change) {
   const std::string_view text = change.selector;
@@ -314,7 +336,7 @@ void apply_override(Topology& topology, const Override& change) {
   }
   if (matched > 0) return;
   const std::size_t there =
-      selector.kind == "link" ? topology.links.size() / 2
+      selector.kind == "link" ? count_cables(topology)
       : selector.kind == "node"
           ? topology.nodes.size()
           : static_cast<std::size_t>(

@@ -86,19 +86,29 @@ void index_by(const IdVector<LinkId, Link>& links, std::size_t vertices, VertexI
 }
 
 std::span<const LinkId> slice(const std::vector<LinkId>& order,
-                              const std::vector<std::uint32_t>& begin, VertexId v) {
-  require(index(v) + 1 < begin.size(), "index_links() was called after the last vertex was added");
-  return std::span(order).subspan(begin[index(v)], begin[index(v) + 1] - begin[index(v)]);
+                              const std::vector<std::uint32_t>& begin, VertexId first,
+                              std::size_t count) {
+  const std::size_t v = index(first);
+  require(v + count < begin.size(), "index_links() was called after the last vertex was added");
+  return std::span(order).subspan(begin[v], begin[v + count] - begin[v]);
 }
 
 }  // namespace
 
 std::span<const LinkId> Topology::out(VertexId v) const {
-  return slice(out_, out_begin_, v);
+  return slice(out_, out_begin_, v, 1);
 }
 
 std::span<const LinkId> Topology::in(VertexId v) const {
-  return slice(in_, in_begin_, v);
+  return slice(in_, in_begin_, v, 1);
+}
+
+std::span<const LinkId> Topology::out(NodeId n) const {
+  return slice(out_, out_begin_, nodes[n].first_vertex, nodes[n].vertices);
+}
+
+std::span<const LinkId> Topology::in(NodeId n) const {
+  return slice(in_, in_begin_, nodes[n].first_vertex, nodes[n].vertices);
 }
 
 void Topology::index_links() {

@@ -45,6 +45,8 @@ struct Algorithm {
   Schedule (*schedule)(const CollectiveShape& shape, Bytes bytes);
   // The same, summarised, independent of the size.
   Summary (*summarise)(const CollectiveShape& shape);
+  // The summary of alike domains, two or more; null where nobody has worked it out.
+  FoldedSummary (*fold)(const CollectiveShape& shape) = nullptr;
 };
 
 // Every algorithm of every collective, in a fixed order.

@@ -4,6 +4,7 @@
 // it uses (all-to-all: in the pairs).
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "flyover/collective/collective.hpp"
@@ -34,6 +35,25 @@ struct Summary {
   // between domains: of all longest-in-hops chains, the one with most hops between domains.
   std::uint32_t intra_hops = 0;
   std::uint32_t inter_hops = 0;
+};
+
+// Load on the edges between members of a domain, or from one domain to another, over all channels.
+struct MemberLoad {
+  std::uint32_t from = 0;  // Positions among the domain's members; as many as there are: its switch.
+  std::uint32_t to = 0;
+  double fraction = 0;
+  std::uint32_t channels = 0;  // That have the edge.
+};
+
+// The summary of a group of alike domains, each with members on the same rails, in order of rails:
+// its size does not grow with the channels, nor with the members of all domains together.
+struct FoldedSummary {
+  std::uint32_t steps = 0;  // As in Summary.
+  std::uint32_t intra_hops = 0;
+  std::uint32_t inter_hops = 0;
+  std::vector<MemberLoad> inside;   // The same in every domain.
+  std::vector<MemberLoad> between;  // The same on every edge between domains:
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;  // From and to, in order of first rank.
 };
 
 // The same facts, derived from a schedule: what the direct summary is tested against.

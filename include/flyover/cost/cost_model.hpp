@@ -24,6 +24,7 @@
 #include "flyover/collective/algorithms.hpp"
 #include "flyover/collective/collective.hpp"
 #include "flyover/cost/library.hpp"
+#include "flyover/cost/pattern.hpp"
 #include "flyover/routing/router.hpp"
 #include "flyover/topology/topology.hpp"
 
@@ -47,6 +48,7 @@ struct CollectivePlan {
   // Wire bytes on each link per byte of the call, protocol overhead included; ascending by link.
   // Shared between plans of one group that differ in size only.
   std::shared_ptr<const std::vector<Hop>> loads;
+  std::shared_ptr<const DomainFold> fold;  // As in Pattern: then `loads` does not name all links.
   double rate_cap = std::numeric_limits<double>::infinity();  // Bytes of the call per second.
   Duration alone{};                                           // Time without contention.
   // What limits it alone: "latency", "nvlink out", "nic in (host-leaf)", "protocol (LL)", "channels
@@ -95,7 +97,14 @@ class CostModel {
   // its root is outside, and when the settings leave nothing to choose from (NCCL_ALGO=NVLS on a
   // PCIe box), with the reason for every algorithm; SimulationError when members cannot reach each
   // other.
-  [[nodiscard]] Choice choose(const CollectiveCall& call) const;
+  // `tracer`: asked before the group's edges are followed one by one; equal ranks mean equal
+  // answers.
+  [[nodiscard]] Choice choose(const CollectiveCall& call,
+                              const PatternTracer& tracer = nullptr) const;
+  // The plan of choose() alone. Where the library decides by its own estimates only the algorithm
+  // that it decides for is laid on the group, which for thousands of ranks is most of the cost.
+  [[nodiscard]] CollectivePlan plan(const CollectiveCall& call,
+                                    const PatternTracer& tracer = nullptr) const;
 
   // A single message from rank to rank (send/recv).
   [[nodiscard]] CollectivePlan point_to_point(std::uint32_t from, std::uint32_t to,

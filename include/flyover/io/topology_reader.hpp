@@ -2,6 +2,7 @@
 
 // Topologies from presets and files; docs/formats/topology.md has every key.
 
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -10,6 +11,10 @@
 #include "flyover/topology/topology.hpp"
 
 namespace flyover::io {
+
+// Trunks: what adaptive routing loads alike is one switch or cable (FabricSpec::trunks), unless an
+// override is about the fabric. For replays; those who count or draw want Cables.
+enum class FabricDetail : std::uint8_t { Cables, Trunks };
 
 struct TopologyInput {
   Topology topology;
@@ -21,12 +26,15 @@ struct TopologyInput {
 // "superpod-h100:127"), a JSON file, or "-" for standard input. Settings override values of the
 // file, or of {"preset": ..., "nodes": ...}. Throws InputError; an unknown name offers the nearest.
 [[nodiscard]] TopologyInput load_topology_input(const std::string& argument,
-                                                std::span<const Setting> settings = {});
+                                                std::span<const Setting> settings = {},
+                                                FabricDetail detail = FabricDetail::Cables);
 [[nodiscard]] Topology load_topology(const std::string& argument,
-                                     std::span<const Setting> settings = {});
+                                     std::span<const Setting> settings = {},
+                                     FabricDetail detail = FabricDetail::Cables);
 
 // The document behind an argument, settings not applied: what a sweep varies.
 [[nodiscard]] Document topology_document(const std::string& argument);
-[[nodiscard]] Topology read_topology(const Document& document);
+[[nodiscard]] Topology read_topology(const Document& document,
+                                     FabricDetail detail = FabricDetail::Cables);
 
 }  // namespace flyover::io

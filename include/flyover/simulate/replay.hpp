@@ -50,9 +50,17 @@ struct ReductionCheck {
   std::string first;  // The first that differs, in words.
 };
 
-// Runs a workload in full and reduced, and compares when every operation of every rank starts and
-// ends. Throws as replay.
-[[nodiscard]] ReductionCheck verify_reduction(const Topology& topology, const CostModel& cost,
+// A cluster as replays see it.
+struct TimedCluster {
+  const Topology& topology;
+  const CostModel& cost;
+};
+
+// Runs a workload in full on one cluster and reduced on another, which may be the same or have the
+// same with trunks (FabricSpec), and compares when every operation of every rank starts and ends.
+// Throws as replay.
+[[nodiscard]] ReductionCheck verify_reduction(const TimedCluster& full,
+                                              const TimedCluster& reduced,
                                               const Workload& workload,
                                               const ReplayOptions& options = {});
 

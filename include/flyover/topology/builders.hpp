@@ -71,6 +71,11 @@ struct FabricSpec {
   std::vector<std::uint32_t> torus;  // Extents.
   RoutingPolicy routing = RoutingPolicy::Adaptive;
   std::uint64_t seed = 0;
+  // Clos fabrics under adaptive routing: the spines of a pod, all cores, and the cables to them
+  // become one switch and one cable each where every leaf has as many cables to every spine, and
+  // every spine to every core of its group. Packets sprayed over them load all alike, so that
+  // transfers take as long; only the fabric's size no longer grows with its radix.
+  bool trunks = false;
 };
 
 struct NodeGroup {
@@ -107,6 +112,9 @@ struct Override {
   // every link at it.
 };
 void apply_override(Topology& topology, const Override& change);
+// Whether it leaves switches and cables of the fabric, beyond the ports of nodes, alone. Throws
+// InputError for a selector that is malformed.
+[[nodiscard]] bool spares_fabric(std::string_view selector);
 
 [[nodiscard]] std::string_view to_string(FabricKind kind);  // "rail-optimized", ...
 [[nodiscard]] std::optional<FabricKind> fabric_kind(std::string_view name);

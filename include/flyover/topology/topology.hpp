@@ -61,7 +61,7 @@ struct Vertex {
 
 // One direction of a cable. `lanes` parallel lanes that hardware stripes over (18 NVLinks, 16 PCIe
 // lanes) are one link; parallel cables between two switches are several links, since routing tells
-// them apart.
+// them apart, but for a trunk (FabricSpec::trunks).
 struct Link {
   VertexId from{};
   VertexId to{};
@@ -71,6 +71,7 @@ struct Link {
   LinkKind kind = LinkKind::Other;
   bool up = true;
   std::uint32_t lanes = 1;
+  std::uint32_t cables = 1;  // Of a trunk: that it stands for.
 };
 
 // How the fabric between NICs forwards.
@@ -116,6 +117,9 @@ struct Topology {
   // Links that leave a vertex, and that enter it, in order of LinkId. Valid after index_links().
   [[nodiscard]] std::span<const LinkId> out(VertexId v) const;
   [[nodiscard]] std::span<const LinkId> in(VertexId v) const;
+  // The same of all vertices of a node, vertex by vertex.
+  [[nodiscard]] std::span<const LinkId> out(NodeId n) const;
+  [[nodiscard]] std::span<const LinkId> in(NodeId n) const;
   // Builds the adjacency. Call after the last link was added.
   void index_links();
 

@@ -52,7 +52,9 @@ class Clos {
     size_uplinks();
     if (tiers() == 2) {
       const auto all = static_cast<std::uint32_t>(leaves_.size());
-      join_pod(0, all, spines_of_two_tiers(all), 0);
+      const std::uint32_t spines = spines_of_two_tiers(all);
+      trunks_ = trunks_wanted() && uplinks_ % spines == 0;
+      join_pod(0, all, spines, 0);
     } else {
       build_three_tiers();
     }
@@ -160,6 +162,15 @@ class Clos {
   std::vector<VertexId> join_pod(std::uint32_t begin, std::uint32_t end, std::uint32_t spines,
                                  std::uint32_t pod) {
     std::vector<VertexId> ids;
+    if (trunks_) {
+      const VertexId spine = add_vertex(
+          topology_, {.kind = VertexKind::Spine, .index = counters_.spines, .unit = pod});
+      counters_.spines += spines;
+      for (std::uint32_t leaf = begin; leaf < end; ++leaf) {
+        connect(topology_, leaves_[leaf], spine, trunk(LinkKind::LeafSpine, uplinks_));
+      }
+      return {spine};
+    }
     for (std::uint32_t s = 0; s < spines; ++s) {
       ids.push_back(add_vertex(
           topology_, {.kind = VertexKind::Spine, .index = counters_.spines++, .unit = pod}));
@@ -176,6 +187,16 @@ class Clos {
     return ids;
   }
 
+  [[nodiscard]] Cable trunk(LinkKind kind, std::uint32_t cables) const {
+    return {.kind = kind,
+            .bandwidth = spec_.link_bandwidth * cables,
+            .latency = spec_.link_latency,
+            .cables = cables};
+  }
+  [[nodiscard]] bool trunks_wanted() const {
+    return spec_.trunks && spec_.routing == RoutingPolicy::Adaptive;
+  }
+
   void build_three_tiers() {
     const auto all = static_cast<std::uint32_t>(leaves_.size());
     const std::uint32_t per_pod = pod_leaves();
@@ -189,10 +210,20 @@ class Clos {
     const std::uint32_t spine_up = std::max(1U, ceil_count(spine_down / over));
     const std::uint32_t group = cores_per_group(pods, spines, spine_up);
 
+    trunks_ = trunks_wanted() && uplinks_ % spines == 0 && spine_up % group == 0;
     std::vector<std::vector<VertexId>> pod_spines;
     for (std::uint32_t pod = 0; pod < pods; ++pod) {
       pod_spines.push_back(
           join_pod(pod * per_pod, std::min(all, (pod + 1) * per_pod), spines, pod));
+    }
+    if (trunks_) {
+      const VertexId core =
+          add_vertex(topology_, {.kind = VertexKind::Core, .index = counters_.cores});
+      counters_.cores += spines * group;
+      for (const std::vector<VertexId>& pod : pod_spines) {
+        connect(topology_, pod.front(), core, trunk(LinkKind::SpineCore, spines * spine_up));
+      }
+      return;
     }
     const Cable cable{.kind = LinkKind::SpineCore,
                       .bandwidth = spec_.link_bandwidth,
@@ -244,6 +275,7 @@ class Clos {
   ClosCounters& counters_;
   std::vector<VertexId> leaves_;
   std::uint32_t uplinks_ = 0;
+  bool trunks_ = false;
 };
 
 }  // namespace

@@ -1,0 +1,260 @@
+#include "simulate/blocks.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <utility>
+
+#include "flyover/base/error.hpp"
+#include "simulate/digest.hpp"
+
+namespace flyover {
+
+namespace {
+
+void add_facts(Digest& digest, const Link& link) {
+  digest.add(std::bit_cast<std::uint64_t>(link.bandwidth.per_second()));
+  digest.add(static_cast<std::uint64_t>(link.latency.count()));
+  digest.add(static_cast<std::uint64_t>(link.kind) | (link.up ? 1U : 0U) << 8U |
+             std::uint64_t{link.lanes} << 16 | std::uint64_t{link.cables} << 40);
+}
+
+bool alike(const Link& a, const Link& b) {
+  return a.bandwidth == b.bandwidth && a.latency == b.latency && a.kind == b.kind &&
+         a.cables == b.cables;
+}
+
+std::uint32_t vertex_number(VertexId v) {
+  return static_cast<std::uint32_t>(index(v));
+}
+
+// Which of a list's switches are one.
+std::vector<std::size_t> pattern(const std::vector<VertexId>& list) {
+  std::vector<std::size_t> first;
+  for (const VertexId v : list) {
+    first.push_back(static_cast<std::size_t>(std::ranges::find(list, v) - list.begin()));
+  }
+  return first;
+}
+
+}  // namespace
+
+Blocks::Blocks(const Topology& topology, const ClusterResources& resources)
+    : topology_(topology),
+      resources_(resources) {
+  find_kinds();
+  levels_ = find_tree();
+}
+
+std::uint32_t Blocks::places(std::uint32_t block) const {
+  const NodeId node{block};
+  return 2 * gpus(block) +
+         static_cast<std::uint32_t>(topology_.out(node).size() + topology_.in(node).size());
+}
+
+std::optional<ResourceId> Blocks::resource(BlockPlace place) const {
+  const std::uint32_t own = gpus(place.block);
+  const std::uint32_t first = first_rank(place.block);
+  if (place.index < own) return resources_.sms(first + place.index);
+  if (place.index < 2 * own) return resources_.hbm(first + place.index - own);
+  const std::size_t link = place.index - 2 * own;
+  const NodeId node{place.block};
+  const auto out = topology_.out(node);
+  if (link < out.size()) return ClusterResources::of(out[link]);
+  const LinkId in = topology_.in(node)[link - out.size()];
+  if (topology_.vertices[topology_.links[in].from].node != no_node) return std::nullopt;
+  return ClusterResources::of(in);
+}
+
+std::optional<BlockPlace> Blocks::place(ResourceId resource) const {
+  if (const auto gpu = resources_.gpu_of(resource)) {
+    const std::uint32_t block = of_rank(*gpu);
+    const std::uint32_t own = *gpu - first_rank(block);
+    return BlockPlace{block, resource == resources_.sms(*gpu) ? own : gpus(block) + own};
+  }
+  const LinkId id = resources_.link_of(resource);
+  const Link& link = topology_.links[id];
+  const bool leaves = topology_.vertices[link.from].node != no_node;
+  const VertexId end = leaves ? link.from : link.to;
+  const NodeId node = topology_.vertices[end].node;
+  if (node == no_node) return std::nullopt;
+  const auto block = static_cast<std::uint32_t>(index(node));
+  const auto own = leaves ? topology_.out(end) : topology_.in(end);
+  const auto all = leaves ? topology_.out(node) : topology_.in(node);
+  const auto before = static_cast<std::uint32_t>(own.data() - all.data());
+  const auto at = static_cast<std::uint32_t>(std::ranges::find(own, id) - own.begin());
+  const auto outs = static_cast<std::uint32_t>(leaves ? 0 : topology_.out(node).size());
+  return BlockPlace{block, 2 * gpus(block) + outs + before + at};
+}
+
+void Blocks::find_kinds() {
+  std::vector<Digest> insides(size());
+  for (std::uint32_t b = 0; b < size(); ++b) {
+    const Node& node = topology_.nodes[NodeId{b}];
+    const std::size_t first = index(node.first_vertex);
+    Digest& inside = insides[b];
+    inside.add(node.type);
+    for (std::uint32_t i = 0; i < node.vertices; ++i) {
+      const Vertex& vertex = topology_.vertices[VertexId(first + i)];
+      inside.add(static_cast<std::uint64_t>(vertex.kind) | (vertex.up ? 1U : 0U) << 8U |
+                 std::uint64_t{vertex.rail} << 16);
+    }
+    for (std::uint32_t i = 0; i < node.gpus; ++i) {
+      inside.add(resources_.gpu_kind(node.first_gpu + i));
+    }
+    for (const LinkId id : topology_.out(NodeId{b})) {
+      const Link& link = topology_.links[id];
+      const bool stays = topology_.vertices[link.to].node == NodeId{b};
+      add_facts(inside, link);
+      inside.add((index(link.from) - first) << 32U |
+                 (stays ? index(link.to) - first : std::size_t{node.vertices}));
+    }
+  }
+  for (std::uint32_t v = 0; v < topology_.vertices.size(); ++v) {
+    if (topology_.vertices[VertexId{v}].node != no_node) continue;
+    for (const LinkId id : topology_.out(VertexId{v})) {
+      const Link& link = topology_.links[id];
+      const NodeId node = topology_.vertices[link.to].node;
+      if (node == no_node) {
+        fabric_links_.push_back(id);
+        continue;
+      }
+      // Links come in any order: their digests are added up.
+      const auto in = topology_.in(link.to);
+      Digest port;
+      add_facts(port, link);
+      port.add((index(link.to) - index(topology_.nodes[node].first_vertex)) << 32U |
+               static_cast<std::uint64_t>(std::ranges::find(in, id) - in.begin()));
+      insides[index(node)].low += port.low;
+      insides[index(node)].high += port.high;
+    }
+  }
+  std::ranges::sort(fabric_links_);
+  Numbers<Digest> numbers;
+  for (std::uint32_t b = 0; b < size(); ++b) {
+    const bool same = b > 0 && insides[b] == insides[b - 1];
+    kinds_.push_back(same ? kinds_.back() : numbers(insides[b]));
+  }
+}
+
+// Every switch has one trunk up or none; those of a level are alike.
+bool Blocks::find_trunks() {
+  if (topology_.routing != RoutingPolicy::Adaptive) return false;
+  std::array<const Link*, 2> first{};
+  for (const LinkId id : fabric_links_) {
+    const Link& link = topology_.links[id];
+    const bool leaf_spine = link.kind == LinkKind::LeafSpine;
+    if (!leaf_spine && link.kind != LinkKind::SpineCore) return false;
+    const VertexKind lower = leaf_spine ? VertexKind::Leaf : VertexKind::Spine;
+    const bool up = topology_.vertices[link.from].kind == lower;
+    const Link*& other = first[leaf_spine ? 0 : 1];
+    if (other == nullptr) other = &link;
+    if (!link.up || !alike(link, *other)) return false;
+    Switch& below = switches_[vertex_number(up ? link.from : link.to)];
+    std::optional<LinkId>& own = up ? below.up : below.down;
+    if (own) return false;
+    own = id;
+  }
+  for (const auto& [vertex, below] : switches_) {
+    if (below.up.has_value() != below.down.has_value()) return false;
+  }
+  return std::ranges::none_of(topology_.vertices, [](const Vertex& vertex) {
+    return vertex.node == no_node && !vertex.up;
+  });
+}
+
+// `none` where it shares some switches with another list, but not all, or is not built like those
+// of its level, which begin at `level_begin`.
+std::uint32_t Blocks::add_list(std::vector<VertexId> switches, std::size_t level_begin) {
+  if (switches.empty()) return none;
+  if (const std::uint32_t known = switches_[vertex_number(switches.front())].list; known != none) {
+    return lists_[known].switches == switches ? known : none;
+  }
+  const auto fresh = static_cast<std::uint32_t>(lists_.size());
+  if (fresh > level_begin && pattern(switches) != pattern(lists_[level_begin].switches))
+    return none;
+  for (std::uint32_t i = 0; i < switches.size(); ++i) {
+    Switch& own = switches_[vertex_number(switches[i])];
+    if (own.list == fresh) continue;
+    if (own.list != none) return none;
+    own.list = fresh;
+    own.index = i;
+  }
+  lists_.push_back({std::move(switches), none});
+  return fresh;
+}
+
+bool Blocks::find_leaves() {
+  std::vector<VertexId> leaves;
+  for (std::uint32_t b = 0; b < size(); ++b) {
+    leaves.clear();
+    for (const LinkId id : topology_.out(NodeId{b})) {
+      const VertexId to = topology_.links[id].to;
+      const NodeId node = topology_.vertices[to].node;
+      if (node == no_node) leaves.push_back(to);
+      if (node != no_node && node != NodeId{b}) return false;  // From node to node.
+    }
+    const bool same = b > 0 && leaves == lists_[lists_of_.back()].switches;
+    lists_of_.push_back(same ? lists_of_.back() : add_list(leaves, 0));
+    if (lists_of_.back() == none) return false;
+  }
+  return true;
+}
+
+std::uint32_t Blocks::find_tree() {
+  if (fabric_links_.empty() || !find_trunks() || !find_leaves()) return 0;
+  std::uint32_t levels = 1;
+  for (std::size_t begin = 0; begin < lists_.size(); ++levels) {
+    const std::size_t end = lists_.size();
+    std::size_t below_others = 0;
+    for (std::size_t l = begin; l < end; ++l) {
+      std::vector<VertexId> up;
+      for (const VertexId v : lists_[l].switches) {
+        const Switch& own = switches_[vertex_number(v)];
+        if (own.up) up.push_back(topology_.links[*own.up].to);
+      }
+      if (up.empty()) continue;
+      ++below_others;
+      if (up.size() != lists_[l].switches.size()) return 0;
+      const std::uint32_t above = add_list(std::move(up), end);
+      if (above == none) return 0;
+      lists_[l].above = above;
+    }
+    if (below_others == 0) break;
+    if (below_others != end - begin) return 0;
+    begin = end;
+  }
+  return levels;
+}
+
+TreePlace Blocks::tree_place(LinkId link) const {
+  const Link& trunk = topology_.links[link];
+  const auto below = switches_.find(vertex_number(trunk.from));
+  if (below != switches_.end() && below->second.up == link) {
+    return {below->second.list, below->second.index, true};
+  }
+  const Switch& own = switches_.at(vertex_number(trunk.to));
+  require(own.down == link, "a trunk of the tree");
+  return {own.list, own.index, false};
+}
+
+LinkId Blocks::tree_link(const TreePlace& place) const {
+  const VertexId below = lists_[place.list].switches[place.index];
+  const Switch& own = switches_.at(vertex_number(below));
+  return place.up ? *own.up : *own.down;
+}
+
+std::vector<std::uint32_t> distinct_blocks(const Blocks& blocks,
+                                           std::span<const std::uint32_t> ranks) {
+  std::vector<std::uint32_t> distinct;
+  std::vector<bool> seen(blocks.size(), false);
+  for (const std::uint32_t rank : ranks) {
+    const std::uint32_t block = blocks.of_rank(rank);
+    if (seen[block]) continue;
+    seen[block] = true;
+    distinct.push_back(block);
+  }
+  return distinct;
+}
+
+}  // namespace flyover
