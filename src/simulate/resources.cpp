@@ -21,11 +21,16 @@ ClusterResources::ClusterResources(const Topology& topology,
     const auto found = scale.find(class_name(c));
     factor_[c] = found == scale.end() ? 1.0 : found->second;
   }
+}
+
+std::array<double, resource_classes> ClusterResources::class_capacities() const {
+  std::array<double, resource_classes> sums{};
   for (std::uint32_t i = 0; i < size(); ++i) {
     const ResourceId r{i};
-    const bool in_service = i >= links_ || topology.links[LinkId{i}].up;
-    if (in_service) capacity_[class_of(r)] += capacity(r);
+    const bool in_service = i >= links_ || topology_.links[LinkId{i}].up;
+    if (in_service) sums[class_of(r)] += capacity(r);
   }
+  return sums;
 }
 
 std::size_t ClusterResources::class_of(ResourceId r) const {
@@ -64,12 +69,13 @@ std::vector<ResourceClassStats> ClusterResources::statistics(
     }
   }
   const double seconds = to_seconds(time);
+  const std::array<double, resource_classes> capacities = class_capacities();
   std::vector<ResourceClassStats> present;
   for (std::size_t c = 0; c < resource_classes; ++c) {
     ResourceClassStats& stats = all[c];
     if (stats.count == 0) continue;
     stats.name = class_name(c);
-    stats.capacity = capacity_[c];
+    stats.capacity = capacities[c];
     if (seconds > 0 && stats.capacity > 0) {
       stats.mean_utilisation = stats.amount / (stats.capacity * seconds);
       stats.busiest_utilisation = most[c] / seconds;

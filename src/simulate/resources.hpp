@@ -16,7 +16,7 @@
 namespace flyover {
 
 // Link kinds in the order of LinkKind, then SMs and HBM.
-inline constexpr std::size_t link_classes = static_cast<std::size_t>(LinkKind::Other) + 1;
+inline constexpr std::size_t link_classes = link_kinds;
 inline constexpr std::size_t sm_class = link_classes;
 inline constexpr std::size_t hbm_class = link_classes + 1;
 inline constexpr std::size_t resource_classes = link_classes + 2;
@@ -40,7 +40,8 @@ class ClusterResources {
 
   [[nodiscard]] std::size_t class_of(ResourceId r) const;
   [[nodiscard]] double capacity(ResourceId r) const;
-  [[nodiscard]] double class_capacity(std::size_t c) const { return capacity_[c]; }
+  // Of all in service, by class. Costs a look at every resource.
+  [[nodiscard]] std::array<double, resource_classes> class_capacities() const;
 
   // What every class did in a run that took `time`; classes that the cluster lacks are left out.
   // `use_of`: the engine's account of a resource.
@@ -52,7 +53,6 @@ class ClusterResources {
   std::uint32_t links_ = 0;
   std::uint32_t gpus_ = 0;
   std::array<double, resource_classes> factor_{};
-  std::array<double, resource_classes> capacity_{};
 };
 
 }  // namespace flyover
