@@ -246,10 +246,10 @@ void FluidSystem::grow() {
   const double full = growth * same_level;
   for (const std::uint32_t i : open_) {
     Member& m = members_[i];
-    m.settled = m.own_cap / m.rate <= full ||
-                std::ranges::any_of(loads_of(i), [&](const SharedLoad& load) {
-                  return spots_[load.spot].room <= full;
-                });
+    m.settled =
+        m.own_cap / m.rate <= full || std::ranges::any_of(loads_of(i), [&](const SharedLoad& load) {
+          return spots_[load.spot].room <= full;
+        });
     m.rate = std::min(m.rate * growth, m.own_cap);
   }
 }

@@ -43,7 +43,6 @@ Cluster::Inside Cluster::lay_out(std::uint32_t site) {
   return inside;
 }
 
-
 void Cluster::find_interiors() {
   struct Known {
     std::uint32_t interior;
@@ -53,7 +52,7 @@ void Cluster::find_interiors() {
   const Fabric& fabric = network_.fabric();
   std::unordered_map<std::uint64_t, std::vector<Known>> known;
   std::unordered_map<std::uint32_t, std::uint32_t> last_of_type;  // Its site.
-  // Links are compared in the order in which they lie in memory, which is what the comparison costs.
+  // In the order in which they lie in memory, since a comparison takes as long as to fetch them.
   std::vector<std::uint32_t> in_order;
   const auto links_of_node = [&](const Node& node) {
     while (in_order.size() < node.links) {

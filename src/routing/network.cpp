@@ -161,9 +161,8 @@ PathInfo Network::add_hashed(LoadMap& load, const Port& from, const Port& to, do
   }
   if (to.self == none) {
     const std::uint32_t root = paths.slot(s).vertex;
-    const Arc* cable =
-        pick(to.down, hop_key(key, index(fabric_.vertex(root))),
-             [root](const Arc& arc) { return arc.from == root; });
+    const Arc* cable = pick(to.down, hop_key(key, index(fabric_.vertex(root))),
+                            [root](const Arc& arc) { return arc.from == root; });
     pass(cable->link, cable->latency);
   }
   info.switch_hops = links - 1;

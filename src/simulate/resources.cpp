@@ -23,14 +23,33 @@ ClusterResources::ClusterResources(const Topology& topology,
   }
 }
 
+template <class Visit>
+void ClusterResources::for_each(Visit visit) const {
+  for (std::uint32_t l = 0; l < links_; ++l) {
+    const Link& link = topology_.links[LinkId{l}];
+    const auto c = static_cast<std::size_t>(link.kind);
+    visit(ResourceId{l}, c, link.bandwidth.per_second() * factor_[c]);
+  }
+  for (std::uint32_t g = 0; g < gpus_; ++g) {
+    visit(sms(g), sm_class, topology_.gpu_model(g).sms * factor_[sm_class]);
+  }
+  for (std::uint32_t g = 0; g < gpus_; ++g) {
+    const double bandwidth = topology_.gpu_model(g).memory_bandwidth.per_second();
+    visit(hbm(g), hbm_class, bandwidth * factor_[hbm_class]);
+  }
+}
+
 std::array<double, resource_classes> ClusterResources::class_capacities() const {
   std::array<double, resource_classes> sums{};
-  for (std::uint32_t i = 0; i < size(); ++i) {
-    const ResourceId r{i};
-    const bool in_service = i >= links_ || topology_.links[LinkId{i}].up;
-    if (in_service) sums[class_of(r)] += capacity(r);
-  }
+  for_each([&](ResourceId r, std::size_t c, double capacity) {
+    if (in_service(r)) sums[c] += capacity;
+  });
   return sums;
+}
+
+bool ClusterResources::in_service(ResourceId r) const {
+  const auto i = static_cast<std::uint32_t>(r);
+  return i >= links_ || topology_.links[LinkId{i}].up;
 }
 
 std::size_t ClusterResources::class_of(ResourceId r) const {
@@ -53,29 +72,26 @@ std::vector<ResourceClassStats> ClusterResources::statistics(
   std::vector<ResourceClassStats> all(resource_classes);
   std::vector<ResourceId> busiest(resource_classes);
   std::vector<double> most(resource_classes, -1.0);
-  for (std::uint32_t i = 0; i < size(); ++i) {
-    const ResourceId r{i};
-    const std::size_t c = class_of(r);
+  for_each([&](ResourceId r, std::size_t c, double capacity) {
     ResourceClassStats& stats = all[c];
     const ResourceUse& use = use_of(r);
     ++stats.count;
+    if (in_service(r)) stats.capacity += capacity;
     stats.amount += use.amount;
     stats.peak_utilisation = std::max(stats.peak_utilisation, use.peak);
-    const double share = use.amount / capacity(r);
+    const double share = use.amount / capacity;
     // Of equals the first, though rounding may part them.
     if (share > most[c] * (1 + 1e-9)) {
       most[c] = share;
       busiest[c] = r;
     }
-  }
+  });
   const double seconds = to_seconds(time);
-  const std::array<double, resource_classes> capacities = class_capacities();
   std::vector<ResourceClassStats> present;
   for (std::size_t c = 0; c < resource_classes; ++c) {
     ResourceClassStats& stats = all[c];
     if (stats.count == 0) continue;
     stats.name = class_name(c);
-    stats.capacity = capacities[c];
     if (seconds > 0 && stats.capacity > 0) {
       stats.mean_utilisation = stats.amount / (stats.capacity * seconds);
       stats.busiest_utilisation = most[c] / seconds;

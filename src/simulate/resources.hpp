@@ -49,6 +49,11 @@ class ClusterResources {
       const std::function<const ResourceUse&(ResourceId)>& use_of, Duration time) const;
 
  private:
+  [[nodiscard]] bool in_service(ResourceId r) const;
+  // Calls visit(resource, class, capacity) for all, in order.
+  template <class Visit>
+  void for_each(Visit visit) const;
+
   const Topology& topology_;
   std::uint32_t links_ = 0;
   std::uint32_t gpus_ = 0;

@@ -144,7 +144,8 @@ Topology build_topology(const ClusterSpec& spec) {
     gpus += std::size_t{node.gpus} * group.count;
     vertices += std::size_t{node.vertices} * group.count;
     // Of a fabric of three tiers, both directions. Memory that is not used is not taken.
-    links += (node.links + std::size_t{6} * group.spec.nics * std::min(spec.fabric.nic_ports, 8U)) * group.count;
+    links += (node.links + std::size_t{6} * group.spec.nics * std::min(spec.fabric.nic_ports, 8U)) *
+             group.count;
   }
   topology.nodes.reserve(nodes);
   topology.gpus.reserve(gpus);

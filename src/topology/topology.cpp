@@ -88,7 +88,9 @@ NodeIndex index_node(const Topology& topology, const Node& node, VertexId Link::
   const auto link = [&](std::uint32_t l) -> const Link& {
     return topology.links[LinkId{static_cast<std::uint32_t>(node.first_link) + l}];
   };
-  const auto local = [&](std::uint32_t l) { return index(link(l).*end) - index(node.first_vertex); };
+  const auto local = [&](std::uint32_t l) {
+    return index(link(l).*end) - index(node.first_vertex);
+  };
   NodeIndex found;
   found.begin.assign(node.vertices + 1, 0);
   for (std::uint32_t l = 0; l < node.links; ++l) {
