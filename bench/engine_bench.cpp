@@ -76,4 +76,41 @@ void solver_start_and_end(benchmark::State& state) {
 }
 BENCHMARK(solver_start_and_end);
 
+// One stream ends and another starts in a system where everybody depends on everybody: 512 streams,
+// each over 8 neighbours of 64 links of unequal capacity, so that rates take many rounds.
+void solver_many_bottlenecks(benchmark::State& state) {
+  constexpr std::uint32_t links = 64, streams = 512, length = 8;
+  EventQueue queue;
+  FluidSystem fluid(queue, 0, 1);
+  std::vector<ResourceId> ring;
+  for (std::uint32_t l = 0; l < links; ++l) ring.push_back(fluid.add_resource(1e9 * (l % 16 + 4)));
+  std::vector<std::vector<Load>> loads(streams);
+  for (std::uint32_t s = 0; s < streams; ++s) {
+    for (std::uint32_t k = 0; k < length; ++k) {
+      loads[s].push_back({ring[(s * 7 + k) % links], 1.0 / (k % 3 + 1)});
+    }
+  }
+  std::uint64_t key = 0;
+  for (const auto& path : loads) fluid.start({.loads = path, .work = 1e12, .key = key++});
+  Event event;
+  const auto settle = [&] {
+    while (queue.pop(event)) {
+      if (event.kind == 1) {
+        fluid.solve();
+        return;
+      }
+      fluid.ended(event);
+    }
+  };
+  settle();
+  for (auto _ : state) {
+    fluid.start({.loads = loads[key % streams], .work = 1e-6, .key = key});
+    ++key;
+    settle();
+    settle();
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+BENCHMARK(solver_many_bottlenecks)->Unit(benchmark::kMicrosecond);
+
 }  // namespace

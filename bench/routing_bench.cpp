@@ -12,7 +12,7 @@ namespace {
 using namespace flyover;
 using namespace flyover::literals;
 
-Topology rail_cluster(std::uint32_t nodes, RoutingPolicy policy) {
+NodeSpec eight_gpus() {
   NodeSpec node;
   node.name = "eight-gpus";
   node.gpu.name = "gpu";
@@ -26,8 +26,20 @@ Topology rail_cluster(std::uint32_t nodes, RoutingPolicy policy) {
   node.pcie_bandwidth = 63_GBps;
   node.cpu_bandwidth = 40_GBps;
   node.nic_bandwidth = 50_GBps;
+  return node;
+}
+
+Topology fat_tree(std::uint32_t nodes) {
   ClusterSpec spec;
-  spec.nodes.push_back({node, nodes});
+  spec.nodes.push_back({eight_gpus(), nodes});
+  spec.fabric.kind = FabricKind::FatTree;
+  spec.fabric.radix = 128;
+  return build_topology(spec);
+}
+
+Topology rail_cluster(std::uint32_t nodes, RoutingPolicy policy) {
+  ClusterSpec spec;
+  spec.nodes.push_back({eight_gpus(), nodes});
   spec.fabric.kind = FabricKind::RailOptimized;
   spec.fabric.nodes_per_unit = 32;
   spec.fabric.routing = policy;
@@ -46,6 +58,16 @@ void router_construction(benchmark::State& state) {
   }
 }
 BENCHMARK(router_construction)->Unit(benchmark::kMillisecond);
+
+// From the description of 131,072 GPUs in a fat tree to a router.
+void set_up_fat_tree(benchmark::State& state) {
+  for (auto _ : state) {
+    const Topology topology = fat_tree(16384);
+    Router router(topology, {});
+    benchmark::DoNotOptimize(router.rail(0));
+  }
+}
+BENCHMARK(set_up_fat_tree)->Unit(benchmark::kMillisecond);
 
 // One ring per rail over all 16,384 GPUs: in node n, ring r goes round the node from GPU r and
 // leaves from GPU r - 1 for GPU r - 1 of the next. 131,072 edges, nothing cached at the start.

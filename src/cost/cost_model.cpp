@@ -158,7 +158,7 @@ struct CostModel::Impl {
         stack(stack_in_use(l)),
         network(network_rule(l, t.fabric_preset)),
         site(l.site),
-        links(classify_links(t)),
+        links(t),
         scratch(t.links.size()) {}
 
   const Topology& topology;
@@ -278,10 +278,10 @@ std::string CostModel::Impl::refusal(const CollectiveCall& call, const GroupFact
 // Efficiencies and caps: the rate without contention.
 void CostModel::Impl::rate(Candidate& candidate, const RuleQuery& query, const GroupFacts& facts,
                            double bus_per_byte) const {
-  candidate.efficiencies.assign(links.classes.size(), 1.0);
-  for (std::size_t c = 0; c < links.classes.size(); ++c) {
+  candidate.efficiencies.assign(links.all().size(), 1.0);
+  for (std::size_t c = 0; c < links.all().size(); ++c) {
     RuleQuery link_query = query;
-    link_query.link = &links.classes[c];
+    link_query.link = &links.all()[c];
     if (const EfficiencyRule* rule = first_rule(library.efficiencies, link_query)) {
       candidate.efficiencies[c] = share_at(*rule, facts.members);
     }
@@ -306,12 +306,12 @@ void CostModel::Impl::rate(Candidate& candidate, const RuleQuery& query, const G
 void CostModel::Impl::apply_site(Candidate& candidate) const {
   const double wire = library.wire_bytes.at(candidate.protocol);
   const auto efficiency = [&](std::size_t c) {
-    const bool network_link = links.classes[c].family == "network";
+    const bool network_link = links.all()[c].family == "network";
     const SiteParameter& factor = network_link ? site.network_bandwidth : site.domain_bandwidth;
     return candidate.efficiencies[c] * factor.value;
   };
-  candidate.per_payload.resize(links.classes.size());
-  for (std::size_t c = 0; c < links.classes.size(); ++c) {
+  candidate.per_payload.resize(links.all().size());
+  for (std::size_t c = 0; c < links.all().size(); ++c) {
     candidate.per_payload[c] = wire / efficiency(c);
   }
   candidate.cap = candidate.kernel_cap;
@@ -321,7 +321,7 @@ void CostModel::Impl::apply_site(Candidate& candidate) const {
   candidate.wire_rate = unlimited;
   LinkId slowest{};
   for (const Hop& hop : candidate.pattern->payload) {
-    const double weight = hop.share * candidate.per_payload[links.of_link[hop.link]];
+    const double weight = hop.share * candidate.per_payload[links.of(hop.link)];
     const double allowed = topology.links[hop.link].bandwidth.per_second() / weight;
     if (allowed < candidate.wire_rate) {
       candidate.wire_rate = allowed;
@@ -330,7 +330,7 @@ void CostModel::Impl::apply_site(Candidate& candidate) const {
   }
   if (candidate.wire_rate < unlimited) {
     candidate.slowest = describe_link(topology, slowest);
-    candidate.efficiency = efficiency(links.of_link[slowest]);
+    candidate.efficiency = efficiency(links.of(slowest));
   }
 }
 
@@ -504,7 +504,7 @@ CollectivePlan CostModel::Impl::plan(const Candidate& candidate, const Collectiv
 void CostModel::Impl::attach_loads(Candidate& candidate, CollectivePlan& plan) const {
   if (!candidate.loads) {
     auto loads = std::make_shared<std::vector<Hop>>(candidate.pattern->payload);
-    for (Hop& hop : *loads) hop.share *= candidate.per_payload[links.of_link[hop.link]];
+    for (Hop& hop : *loads) hop.share *= candidate.per_payload[links.of(hop.link)];
     candidate.loads = std::move(loads);
   }
   plan.loads = candidate.loads;

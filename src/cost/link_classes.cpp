@@ -1,6 +1,7 @@
 #include "link_classes.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -12,15 +13,12 @@ bool scale_up(LinkKind kind) {
   return kind == LinkKind::NvLink || kind == LinkKind::Xgmi;
 }
 
-LinkClass class_of(const Topology& topology, const Link& link) {
-  if (link.kind == LinkKind::Pcie) return pcie_class();
-  if (link.kind == LinkKind::CpuLink) return {"cpu", "cpu"};
-  if (scale_up(link.kind)) {
-    const NodeId node = topology.vertices[link.from].node;
-    if (node != no_node) {
-      return scale_up_class(topology.gpu_models[topology.nodes[node].gpu_model]);
-    }
-    const std::string name(to_string(link.kind));
+// Of a link of this kind; of a scale-up link, one outside of nodes.
+LinkClass class_of(const Topology& topology, LinkKind kind) {
+  if (kind == LinkKind::Pcie) return pcie_class();
+  if (kind == LinkKind::CpuLink) return {"cpu", "cpu"};
+  if (scale_up(kind)) {
+    const std::string name(to_string(kind));
     return {name, name};
   }
   return {topology.fabric_preset.empty() ? "network" : topology.fabric_preset, "network"};
@@ -64,19 +62,29 @@ LinkClass scale_up_class(const GpuModel& gpu) {
   return {gpu.scale_up, link_family(gpu.scale_up)};
 }
 
-LinkClasses classify_links(const Topology& topology) {
-  LinkClasses result;
-  result.of_link.reserve(topology.links.size());
-  for (const Link& link : topology.links) {
-    const LinkClass wanted = class_of(topology, link);
-    auto found = std::ranges::find(result.classes, wanted);
-    if (found == result.classes.end()) {
-      result.classes.push_back(wanted);
-      found = result.classes.end() - 1;
-    }
-    result.of_link.push_back(static_cast<std::uint16_t>(found - result.classes.begin()));
+LinkClasses::LinkClasses(const Topology& topology) : topology_(topology) {
+  for (const GpuModel& gpu : topology.gpu_models) {
+    of_gpu_model_.push_back(enter(scale_up_class(gpu)));
   }
-  return result;
+  for (std::size_t kind = 0; kind < link_kinds; ++kind) {
+    of_kind_[kind] = enter(class_of(topology, static_cast<LinkKind>(kind)));
+  }
+}
+
+std::size_t LinkClasses::enter(LinkClass wanted) {
+  const auto found = std::ranges::find(classes_, wanted);
+  const auto place = static_cast<std::size_t>(found - classes_.begin());
+  if (found == classes_.end()) classes_.push_back(std::move(wanted));
+  return place;
+}
+
+std::size_t LinkClasses::of(LinkId id) const {
+  const Link& link = topology_.links[id];
+  if (scale_up(link.kind)) {
+    const NodeId node = topology_.vertices[link.from].node;
+    if (node != no_node) return of_gpu_model_[topology_.nodes[node].gpu_model];
+  }
+  return of_kind_[static_cast<std::size_t>(link.kind)];
 }
 
 std::string describe_link(const Topology& topology, LinkId id) {

@@ -1,6 +1,8 @@
 #pragma once
 
-#include <cstdint>
+#include <array>
+#include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,12 +12,24 @@
 
 namespace flyover {
 
-// The class of every link of a topology: what efficiency rules tell apart.
-struct LinkClasses {
-  std::vector<LinkClass> classes;
-  IdVector<LinkId, std::uint16_t> of_link;  // Index into classes.
+// The class of every link of a topology: what efficiency rules tell apart. Borrows the topology.
+class LinkClasses {
+ public:
+  explicit LinkClasses(const Topology& topology);
+
+  // Those that the topology may have, each once.
+  [[nodiscard]] std::span<const LinkClass> all() const { return classes_; }
+  // Index into all().
+  [[nodiscard]] std::size_t of(LinkId link) const;
+
+ private:
+  std::size_t enter(LinkClass wanted);
+
+  const Topology& topology_;
+  std::vector<LinkClass> classes_;
+  std::array<std::size_t, link_kinds> of_kind_{};
+  std::vector<std::size_t> of_gpu_model_;  // Its scale-up links inside nodes.
 };
-[[nodiscard]] LinkClasses classify_links(const Topology& topology);
 // The class of a GPU's own scale-up links.
 [[nodiscard]] LinkClass scale_up_class(const GpuModel& gpu);
 [[nodiscard]] LinkClass pcie_class();

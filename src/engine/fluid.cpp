@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "flyover/base/error.hpp"
 
@@ -122,49 +123,73 @@ void FluidSystem::solve() {
   solve_requested_ = false;
   ++visit_;
   for (const StreamId id : started_) {
-    if (streams_[id].running && streams_[id].visit != visit_) {
-      collect(id);
-      fill();
-      apply();
-    }
+    if (streams_[id].running && streams_[id].visit != visit_) solve_around(id);
   }
   started_.clear();
   for (const ResourceId rid : freed_) {
     const Resource& r = resources_[rid];
-    if (r.residents.empty() || streams_[r.residents.front().stream].visit == visit_) continue;
-    collect(r.residents.front().stream);
-    fill();
-    apply();
+    if (r.residents.empty()) continue;
+    const StreamId id = r.residents.front().stream;
+    if (streams_[id].visit != visit_) solve_around(id);
   }
   freed_.clear();
 }
 
-// Gathers the streams that share resources with the seed, directly or through others, in key order.
-void FluidSystem::collect(StreamId seed) {
-  component_.assign(1, seed);
-  shared_.clear();
-  streams_[seed].visit = visit_;
+void FluidSystem::solve_around(StreamId seed) {
+  find_component(seed);
+  gather();
+  fill();
+  apply();
+}
+
+// The streams that share resources with the seed, directly or through others, in key order.
+void FluidSystem::find_component(StreamId seed) {
+  component_.clear();
+  spots_.clear();
+  const auto reach = [this](StreamId id) {
+    Stream& s = streams_[id];
+    if (s.visit == visit_) return;
+    s.visit = visit_;
+    component_.push_back({s.key, id, s.rate_cap});
+  };
+  reach(seed);
   for (std::size_t i = 0; i < component_.size(); ++i) {
-    Stream& s = streams_[component_[i]];
-    s.own_cap = s.rate_cap;
-    for (const Load& load : s.loads) {
+    double own_cap = component_[i].own_cap;
+    for (const Load& load : streams_[component_[i].stream].loads) {
       Resource& r = resources_[load.resource];
       if (alone(r, load)) {
-        s.own_cap = std::min(s.own_cap, r.capacity / load.weight);
+        own_cap = std::min(own_cap, r.capacity / load.weight);
       } else if (r.visit != visit_) {
         r.visit = visit_;
-        shared_.push_back(load.resource);
-        for (const Resident& resident : r.residents) {
-          Stream& other = streams_[resident.stream];
-          if (other.visit != visit_) {
-            other.visit = visit_;
-            component_.push_back(resident.stream);
-          }
-        }
+        r.spot = static_cast<std::uint32_t>(spots_.size());
+        spots_.push_back({.resource = load.resource, .left = r.capacity});
+        for (const Resident& resident : r.residents) reach(resident.stream);
       }
     }
+    component_[i].own_cap = own_cap;
   }
-  std::ranges::sort(component_, {}, [&](StreamId id) { return streams_[id].key; });
+  std::ranges::sort(component_, {}, &Found::key);
+}
+
+void FluidSystem::gather() {
+  members_.clear();
+  shared_loads_.clear();
+  for (const Found& found : component_) {
+    const Stream& s = streams_[found.stream];
+    members_.push_back({.stream = found.stream,
+                        .first_load = static_cast<std::uint32_t>(shared_loads_.size()),
+                        .own_cap = found.own_cap,
+                        .flows = s.flows});
+    if (spots_.empty()) continue;
+    for (const Load& load : s.loads) {
+      const Resource& r = resources_[load.resource];
+      if (r.visit != visit_) continue;
+      const double flows = flows_of(s.flows, load);
+      shared_loads_.push_back({r.spot, load.weight, load.total(), flows});
+      spots_[r.spot].flows += flows;
+    }
+  }
+  members_.push_back({.first_load = static_cast<std::uint32_t>(shared_loads_.size())});
 }
 
 // Rounds of fair shares. In each, a resource offers every open stream on it the same share per flow
@@ -173,113 +198,94 @@ void FluidSystem::collect(StreamId seed) {
 // their offers until the first resources are full, which settles the streams on those: for unit
 // weights that is at once, and the round is one of classical max-min filling.
 void FluidSystem::fill() {
-  if (shared_.empty()) {
-    Stream& only = streams_[component_.front()];
-    only.next_rate = only.own_cap;
-    return;
-  }
-  for (const ResourceId rid : shared_) {
-    Resource& r = resources_[rid];
-    r.left = r.capacity;
-    r.flows = 0;
-  }
-  open_.assign(component_.begin(), component_.end());
-  for_open_loads(
-      [](const Stream& s, const Load& load, Resource& r) { r.flows += flows_of(s.flows, load); });
-
+  open_.resize(component_.size());
+  std::iota(open_.begin(), open_.end(), 0U);
   // The loops run over streams in key order, so that sums do not tell who came first.
   while (!open_.empty()) {
     bool capped = false;
-    for (const StreamId id : open_) streams_[id].next_rate = streams_[id].own_cap;
-    for_open_loads([](Stream& s, const Load& load, const Resource& r) {
-      s.next_rate = std::min(s.next_rate, s.flows * r.left / (r.flows * load.weight));
-    });
-    for (const StreamId id : open_) {
-      Stream& s = streams_[id];
-      s.settled = s.next_rate == s.own_cap || s.next_rate == 0;
-      capped = capped || s.settled;
+    for (const std::uint32_t i : open_) {
+      Member& m = members_[i];
+      m.rate = m.own_cap;
+      for (const SharedLoad& load : loads_of(i)) {
+        const Spot& spot = spots_[load.spot];
+        m.rate = std::min(m.rate, m.flows * spot.left / (spot.flows * load.weight));
+      }
+      m.settled = m.rate == m.own_cap || m.rate == 0;
+      capped = capped || m.settled;
     }
     if (!capped) grow();
-    for_open_loads([](const Stream& s, const Load& load, Resource& r) {
-      if (!s.settled) return;
-      r.left = std::max(0.0, r.left - load.total() * s.next_rate);
-      r.flows -= flows_of(s.flows, load);
-    });
-    std::erase_if(open_, [&](StreamId id) { return streams_[id].settled; });
+    for (const std::uint32_t i : open_) {
+      const Member& m = members_[i];
+      if (!m.settled) continue;
+      for (const SharedLoad& load : loads_of(i)) {
+        Spot& spot = spots_[load.spot];
+        spot.left = std::max(0.0, spot.left - load.total * m.rate);
+        spot.flows -= load.flows;
+      }
+    }
+    std::erase_if(open_, [this](std::uint32_t i) { return members_[i].settled; });
   }
 }
 
 // Raises the rates of the open streams together until resources are full, and settles those there.
 void FluidSystem::grow() {
-  for (const ResourceId rid : shared_) resources_[rid].slope = 0;
-  for_open_loads([](const Stream& s, const Load& load, Resource& r) {
-    r.slope += load.total() * s.next_rate;
-  });
+  for (Spot& spot : spots_) spot.slope = 0;
   double growth = unlimited;
-  for_open_loads([&](const Stream&, const Load&, const Resource& r) {
-    growth = std::min(growth, r.left / r.slope);
-  });
-  for (const StreamId id : open_) {
-    growth = std::min(growth, streams_[id].own_cap / streams_[id].next_rate);
+  for (const std::uint32_t i : open_) {
+    const Member& m = members_[i];
+    for (const SharedLoad& load : loads_of(i)) spots_[load.spot].slope += load.total * m.rate;
+    growth = std::min(growth, m.own_cap / m.rate);
+  }
+  for (Spot& spot : spots_) {  // Without an open stream there is room without end.
+    spot.room = spot.left / spot.slope;
+    growth = std::min(growth, spot.room);
   }
   // Offers that fill a resource but for the rounding of a sum are the rates, however many terms the
   // sum has.
   if (std::abs(growth - 1) <= rounding_of_sums) growth = 1;
-  for_open_loads([&](Stream& s, const Load&, const Resource& r) {
-    if (r.left / r.slope <= growth * same_level) s.settled = true;
-  });
-  for (const StreamId id : open_) {
-    Stream& s = streams_[id];
-    if (s.own_cap / s.next_rate <= growth * same_level) s.settled = true;
-    s.next_rate = std::min(s.next_rate * growth, s.own_cap);
-  }
-}
-
-// Calls visit(stream, load, resource) for the loads of open streams on shared resources.
-template <class Visit>
-void FluidSystem::for_open_loads(Visit visit) {
-  for (const StreamId id : open_) {
-    Stream& s = streams_[id];
-    for (const Load& load : s.loads) {
-      Resource& r = resources_[load.resource];
-      if (!alone(r, load)) visit(s, load, r);
-    }
+  const double full = growth * same_level;
+  for (const std::uint32_t i : open_) {
+    Member& m = members_[i];
+    m.settled =
+        m.own_cap / m.rate <= full || std::ranges::any_of(loads_of(i), [&](const SharedLoad& load) {
+          return spots_[load.spot].room <= full;
+        });
+    m.rate = std::min(m.rate * growth, m.own_cap);
   }
 }
 
 void FluidSystem::apply() {
-  const Time now = queue_.now();
-  for (const ResourceId rid : shared_) resources_[rid].used = 0;
-  for (const StreamId id : component_) {
-    Stream& s = streams_[id];
+  for (Spot& spot : spots_) spot.slope = 0;
+  for (std::size_t i = 0; i < component_.size(); ++i) {
+    const Member& m = members_[i];
+    Stream& s = streams_[m.stream];
     // A rate that only rounding moved stays, and with it the end: rounding happens once a change.
-    if (s.rate == 0 || !nearly_equal(s.next_rate, s.rate)) {
-      if (s.rate > 0) s.left = std::max(0.0, s.left - s.rate * to_seconds(now - s.since));
-      if (record_) changes_.push_back({s.payload, s.rate, s.next_rate});
-      s.since = now;
-      s.rate = s.next_rate;
-      ++s.version;
-      if (s.rate > 0) {
-        queue_.schedule(time_after(now, time_for(s.left, s.rate)), Phase::Finish, end_kind_,
-                        index(id), s.version);
-      }
-    }
-    for (const Load& load : s.loads) {
-      Resource& r = resources_[load.resource];
-      const double used = load.total() * s.rate;
-      if (alone(r, load)) {
-        r.use.peak = std::max(r.use.peak, used / r.capacity);
-      } else {
-        r.used += used;
-      }
-    }
+    if (s.rate == 0 || !nearly_equal(m.rate, s.rate)) change_rate(m.stream, s, m.rate);
+    for (const SharedLoad& load : loads_of(i)) spots_[load.spot].slope += load.total * s.rate;
   }
-  for (const ResourceId rid : shared_) {
-    Resource& r = resources_[rid];
-    r.use.peak = std::max(r.use.peak, r.used / r.capacity);
+  for (const Spot& spot : spots_) {
+    Resource& r = resources_[spot.resource];
+    r.use.peak = std::max(r.use.peak, spot.slope / r.capacity);
 #if FLYOVER_CHECKED
-    require(r.used <= r.capacity * (1 + 1e-9), "no resource is used beyond its capacity");
+    require(spot.slope <= r.capacity * (1 + 1e-9), "no resource is used beyond its capacity");
 #endif
+  }
+}
+
+void FluidSystem::change_rate(StreamId id, Stream& s, double rate) {
+  const Time now = queue_.now();
+  if (s.rate > 0) s.left = std::max(0.0, s.left - s.rate * to_seconds(now - s.since));
+  if (record_) changes_.push_back({s.payload, s.rate, rate});
+  s.since = now;
+  s.rate = rate;
+  ++s.version;
+  if (rate == 0) return;
+  queue_.schedule(time_after(now, time_for(s.left, rate)), Phase::Finish, end_kind_, index(id),
+                  s.version);
+  // Of resources that it has to itself; the others' peaks follow from sums.
+  for (const Load& load : s.loads) {
+    Resource& r = resources_[load.resource];
+    if (r.visit != visit_) r.use.peak = std::max(r.use.peak, load.total() * rate / r.capacity);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "io/json.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <iterator>
 #include <utility>
@@ -84,16 +85,19 @@ class Reader final : public nlohmann::json_sax<json> {
   bool start_array(std::size_t) override { return add(JsonArray{}, read_ - 1); }
   bool key(std::string& name) override {
     last_end_ = read_;
-    std::get<JsonObject>(open_.back()->value)
-        .push_back({std::move(name), {}, string_start(read_ - 1)});
+    auto& members = std::get<JsonObject>(open_.back()->value);
+    make_room(members);
+    members.push_back({std::move(name), {}, string_start(read_ - 1)});
     return true;
   }
   bool end_array() override {
+    usual_size() = std::get<JsonArray>(open_.back()->value).size();
     open_.pop_back();
     return true;
   }
   bool end_object() override {
     const auto& members = std::get<JsonObject>(open_.back()->value);
+    usual_size() = members.size();
     open_.pop_back();
     check_unique(members);
     return true;
@@ -147,8 +151,12 @@ class Reader final : public nlohmann::json_sax<json> {
     Json* place = &root_;
     if (!open_.empty()) {
       auto* array = std::get_if<JsonArray>(&open_.back()->value);
-      place = array != nullptr ? &array->emplace_back()
-                               : &std::get<JsonObject>(open_.back()->value).back().value;
+      if (array != nullptr) {
+        make_room(*array);
+        place = &array->emplace_back();
+      } else {
+        place = &std::get<JsonObject>(open_.back()->value).back().value;
+      }
     }
     if (++values_ > max_json_values) {
       fail(offset, fmt::format("more than {} values", max_json_values));
@@ -164,6 +172,15 @@ class Reader final : public nlohmann::json_sax<json> {
       open_.push_back(place);
     }
     return true;
+  }
+
+  // Elements of the array or object of this depth that was closed last: long lists have elements
+  // that look alike.
+  std::size_t& usual_size() { return usual_sizes_[open_.size() - 1]; }
+  template <class Items>
+  void make_room(Items& items) {
+    constexpr std::size_t most = 32;
+    if (items.empty()) items.reserve(std::min(usual_size(), most));
   }
 
   bool number(double value) {
@@ -246,6 +263,7 @@ class Reader final : public nlohmann::json_sax<json> {
   std::string_view text_;
   std::size_t read_ = 0;
   Json root_;
+  std::array<std::size_t, max_json_depth> usual_sizes_{};
   std::vector<Json*> open_;                    // Only the last one grows, so the others stay.
   std::size_t last_ = std::string_view::npos;  // Offset of the value read last.
   std::size_t last_end_ = 0;  // Of the value or key read last, or a byte before it.

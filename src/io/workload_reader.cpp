@@ -311,6 +311,8 @@ class ProgramReader {
         field_.has("name") ? field_["name"].text() : "ranks " + index_list(program_.ranks);
     const Field ops = field_["ops"];
     if (ops.size() == 0) ops.fail("expected at least one operation");
+    program_.ops.reserve(ops.size());
+    ids_.reserve(ops.size());
     for (const Field& op : ops.elements()) read_op(op);
     for (std::uint32_t i = 0; i < program_.ops.size(); ++i) read_after(ops[i], program_.ops[i]);
     at_place(ops, [&] { check_order(program_); });

@@ -27,15 +27,13 @@ class Cluster {
   [[nodiscard]] const Topology& topology() const { return topology_; }
   [[nodiscard]] Network& network() { return network_; }
   [[nodiscard]] RankPlace place(std::uint32_t rank) const { return places_[rank]; }
-  [[nodiscard]] Interior& interior(std::uint32_t site) { return *interiors_[interior_of_[site]]; }
+  [[nodiscard]] Interior& interior(std::uint32_t site) {
+    return *interiors_[insides_[site].interior];
+  }
   // The kinds of node told apart.
   [[nodiscard]] std::size_t interiors() const { return interiors_.size(); }
 
-  // A site's links by their local numbers.
-  [[nodiscard]] std::span<const LinkId> links(std::uint32_t site) const {
-    return std::span(links_).subspan(links_begin_[site],
-                                     links_begin_[site + 1] - links_begin_[site]);
-  }
+  [[nodiscard]] SiteLinks links(std::uint32_t site) const { return links_of(insides_[site]); }
   // The ports that a GPU uses, as vertices and as numbers in the network, nearest first.
   [[nodiscard]] std::span<const VertexId> nics(RankPlace place) const {
     return std::span(nics_).subspan(gpu_begin(place), gpu_end(place) - gpu_begin(place));
@@ -52,6 +50,16 @@ class Cluster {
   }
 
  private:
+  struct Inside {
+    std::uint32_t interior = 0;
+    LinkId first_link{};
+    std::uint32_t offsets = 0;  // Where they begin in offsets_, and how many they are.
+    std::uint32_t links = 0;
+  };
+
+  [[nodiscard]] SiteLinks links_of(const Inside& inside) const {
+    return {inside.first_link, std::span(offsets_).subspan(inside.offsets, inside.links)};
+  }
   [[nodiscard]] std::uint32_t gpu_begin(RankPlace p) const {
     return nics_begin_[gpu_offset_[p.site] + p.gpu];
   }
@@ -60,16 +68,16 @@ class Cluster {
   }
   void find_sites();
   void find_interiors();
+  Inside lay_out(std::uint32_t site);
   void find_nics();
 
   const Topology& topology_;
   Network network_;
   std::vector<Site> sites_;  // The nodes in order, then GPUs that are in none.
   std::vector<RankPlace> places_;
-  std::vector<LinkId> links_;
-  std::vector<std::uint32_t> links_begin_;
+  std::vector<Inside> insides_;         // By site.
+  std::vector<std::uint32_t> offsets_;  // Sites whose links are in the same order share them.
   std::vector<std::unique_ptr<Interior>> interiors_;
-  std::vector<std::uint32_t> interior_of_;
   std::vector<std::uint32_t> gpu_offset_;  // Of a site's first GPU in nics_begin_.
   std::vector<std::uint32_t> nics_begin_;
   std::vector<VertexId> nics_;

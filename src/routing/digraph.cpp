@@ -15,8 +15,10 @@ Digraph::Digraph(std::span<const Arc> arcs, std::vector<char> transit)
   std::vector<std::uint32_t> next(out_begin_.begin(), out_begin_.end() - 1);
   for (const Arc& arc : arcs) out_[next[arc.from]++] = arc;
   for (std::uint32_t v = 0; v < size(); ++v) {
-    std::stable_sort(out_.begin() + out_begin_[v], out_.begin() + out_begin_[v + 1],
-                     [](const Arc& a, const Arc& b) { return a.to < b.to; });
+    const auto first = out_.begin() + out_begin_[v], last = out_.begin() + out_begin_[v + 1];
+    const auto by_target = [](const Arc& a, const Arc& b) { return a.to < b.to; };
+    // Builders mostly lay them in order, and a stable sort takes memory.
+    if (!std::is_sorted(first, last, by_target)) std::stable_sort(first, last, by_target);
   }
 
   // The last predecessor noted for each target tells parallel cables.

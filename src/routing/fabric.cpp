@@ -26,6 +26,21 @@ bool can_be_port(const Vertex& v) {
   return v.kind == VertexKind::Nic || v.kind == VertexKind::Gpu;
 }
 
+// Sorts the cables by the port at their `end` and deals them out as its `cables`, each port's in
+// the order in which they were.
+std::vector<Arc> deal_out(std::span<const Arc> arcs, std::uint32_t Arc::*end,
+                          std::vector<Port>& ports, std::span<const Arc> Port::*cables) {
+  std::vector<std::uint32_t> next(ports.size() + 1, 0);
+  for (const Arc& arc : arcs) ++next[arc.*end + 1];
+  for (std::size_t p = 0; p < ports.size(); ++p) next[p + 1] += next[p];
+  std::vector<Arc> sorted(arcs.size());
+  for (std::size_t p = 0; p < ports.size(); ++p) {
+    ports[p].*cables = std::span(sorted).subspan(next[p], next[p + 1] - next[p]);
+  }
+  for (const Arc& arc : arcs) sorted[next[arc.*end]++] = arc;
+  return sorted;
+}
+
 }  // namespace
 
 bool in_service(const Topology& topology, const Link& link) {
@@ -65,10 +80,15 @@ void Fabric::number_vertices(const Topology& topology) {
     }
     if (transit) transit_[number] = 1;
   };
+  std::size_t nics = 0;
   for (std::uint32_t v = 0; v < topology.vertices.size(); ++v) {
-    if (is_fabric_switch(topology.vertices[VertexId{v}])) enter(VertexId{v}, true);
+    const Vertex& vertex = topology.vertices[VertexId{v}];
+    if (is_fabric_switch(vertex)) enter(VertexId{v}, true);
+    if (vertex.kind == VertexKind::Nic) ++nics;
   }
-  for (const Link& link : topology.links) {
+  ports_.reserve(nics);
+  for (std::uint32_t l = topology.links_of_nodes(); l < topology.links.size(); ++l) {
+    const Link& link = topology.links[LinkId{l}];
     if (!is_network(topology, link)) continue;
     for (const VertexId v : {link.from, link.to}) {
       const Vertex& vertex = topology.vertices[v];
@@ -86,22 +106,28 @@ void Fabric::number_vertices(const Topology& topology) {
 }
 
 void Fabric::connect(const Topology& topology) {
-  std::vector<Arc> arcs;
+  const std::uint32_t first = topology.links_of_nodes();
+  std::vector<Arc> arcs, up, down;
+  arcs.reserve(topology.links.size() - first);
+  up.reserve(ports_.size());
+  down.reserve(ports_.size());
   std::vector<char> leaves(ports_.size(), 0), enters(ports_.size(), 0);
-  for (std::uint32_t l = 0; l < topology.links.size(); ++l) {
+  for (std::uint32_t l = first; l < topology.links.size(); ++l) {
     const Link& link = topology.links[LinkId{l}];
     if (!is_network(topology, link) || !in_service(topology, link)) continue;
     const std::uint32_t from = fabric_of_[index(link.from)];
     const std::uint32_t to = fabric_of_[index(link.to)];
     const std::uint32_t from_port = port_of_[index(link.from)];
     const std::uint32_t to_port = port_of_[index(link.to)];
-    const Arc arc{from, to, l, link.bandwidth.per_second(), link.latency};
+    Arc arc{from, to, l, link.bandwidth.per_second(), link.latency};
     if (from != none && to != none) {
       arcs.push_back(arc);
     } else if (from_port != none && to != none) {
-      ports_[from_port].up.push_back(arc);
+      arc.from = from_port;
+      up.push_back(arc);
     } else if (to_port != none && from != none) {
-      ports_[to_port].down.push_back(arc);
+      arc.to = to_port;
+      down.push_back(arc);
     } else {
       continue;  // To a CPU or a PCIe switch of another node: not a network.
     }
@@ -115,6 +141,8 @@ void Fabric::connect(const Topology& topology) {
     ports_[p].self = fabric_of_[index(ports_[p].vertex)];
     ports_[p].usable = leaves[p] != 0 && enters[p] != 0;
   }
+  up_ = deal_out(up, &Arc::from, ports_, &Port::up);
+  down_ = deal_out(down, &Arc::to, ports_, &Port::down);
   graph_ = Digraph(arcs, std::move(transit_));
 }
 
@@ -122,8 +150,9 @@ void Fabric::connect(const Topology& topology) {
 void Fabric::number_targets() {
   std::vector<std::uint32_t> target_of_vertex(vertices_.size(), none);
   std::map<std::vector<std::uint32_t>, std::uint32_t> target_of_set;
+  std::vector<std::uint32_t> roots;
   for (Port& port : ports_) {
-    std::vector<std::uint32_t> roots;
+    roots.clear();
     if (port.self != none) {
       roots.push_back(port.self);
     } else {
@@ -137,7 +166,7 @@ void Fabric::number_targets() {
                                 : target_of_set.try_emplace(roots, none).first->second;
     if (target == none) {
       target = targets();
-      roots_.push_back(std::move(roots));
+      roots_.push_back(roots);
     }
     port.target = target;
   }

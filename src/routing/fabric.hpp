@@ -26,10 +26,10 @@ struct Port {
   // besides. Otherwise none.
   std::uint32_t self = none;
   std::uint32_t target =
-      none;                 // The number of the set of fabric vertices that its cables come from.
-  double bandwidth = 0;     // Of all its cables out.
-  std::vector<Arc> up{};    // `to` is a fabric vertex.
-  std::vector<Arc> down{};  // `from` is a fabric vertex.
+      none;                   // The number of the set of fabric vertices that its cables come from.
+  double bandwidth = 0;       // Of all its cables out.
+  std::span<const Arc> up{};  // From the port's number to a fabric vertex.
+  std::span<const Arc> down{};  // From a fabric vertex to the port's number.
 };
 
 class Fabric {
@@ -60,6 +60,7 @@ class Fabric {
   std::vector<char> transit_;
   std::vector<std::uint32_t> fabric_of_;  // By VertexId.
   std::vector<Port> ports_;
+  std::vector<Arc> up_, down_;          // By port.
   std::vector<std::uint32_t> port_of_;  // By VertexId.
   std::vector<std::vector<std::uint32_t>> roots_;
 };

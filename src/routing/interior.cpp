@@ -111,8 +111,7 @@ std::vector<LinkId> links_inside(const Topology& topology, Site site) {
   return links;
 }
 
-Interior::Interior(const Topology& topology, const Fabric& fabric, Site site,
-                   std::span<const LinkId> links)
+Interior::Interior(const Topology& topology, const Fabric& fabric, Site site, SiteLinks links)
     : nic_of_(site.vertices, none) {
   std::vector<char> scale_up_transit(site.vertices, 0), mesh_transit(site.vertices, 0),
       bus_transit(site.vertices, 0);
@@ -297,18 +296,20 @@ std::optional<std::uint32_t> Interior::owner(std::uint32_t port, std::uint32_t g
 }
 
 std::uint64_t fingerprint(const Topology& topology, const Fabric& fabric, Site site,
-                          std::span<const LinkId> links) {
+                          SiteLinks links) {
   std::uint64_t hash = combine(site.vertices, links.size());
   for (std::uint32_t v = 0; v < site.vertices; ++v) {
     const VertexId id = site.vertex(v);
     hash = combine_all(hash, traits(topology.vertices[id], fabric, id));
   }
-  for (const LinkId l : links) hash = combine_all(hash, traits(topology.links[l], site));
+  for (std::uint32_t l = 0; l < links.size(); ++l) {
+    hash = combine_all(hash, traits(topology.links[links[l]], site));
+  }
   return mix(hash);
 }
 
-bool alike(const Topology& topology, const Fabric& fabric, Site a, std::span<const LinkId> a_links,
-           Site b, std::span<const LinkId> b_links) {
+bool alike(const Topology& topology, const Fabric& fabric, Site a, SiteLinks a_links, Site b,
+           SiteLinks b_links) {
   if (a.vertices != b.vertices || a_links.size() != b_links.size()) return false;
   for (std::uint32_t v = 0; v < a.vertices; ++v) {
     if (traits(topology.vertices[a.vertex(v)], fabric, a.vertex(v)) !=
@@ -316,9 +317,12 @@ bool alike(const Topology& topology, const Fabric& fabric, Site a, std::span<con
       return false;
     }
   }
-  return std::equal(a_links.begin(), a_links.end(), b_links.begin(), [&](LinkId x, LinkId y) {
-    return traits(topology.links[x], a) == traits(topology.links[y], b);
-  });
+  for (std::uint32_t l = 0; l < a_links.size(); ++l) {
+    if (traits(topology.links[a_links[l]], a) != traits(topology.links[b_links[l]], b)) {
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace flyover::routing

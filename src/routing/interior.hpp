@@ -32,6 +32,17 @@ struct Site {
   [[nodiscard]] bool contains(VertexId v) const { return v >= first && local(v) < vertices; }
 };
 
+// The links inside a site by their local numbers. Borrows the offsets.
+struct SiteLinks {
+  LinkId first{};
+  std::span<const std::uint32_t> offsets;
+
+  [[nodiscard]] std::size_t size() const { return offsets.size(); }
+  [[nodiscard]] LinkId operator[](std::size_t local) const {
+    return LinkId{static_cast<std::uint32_t>(first) + offsets[local]};
+  }
+};
+
 // The links inside a site, in the order that local numbers follow.
 [[nodiscard]] std::vector<LinkId> links_inside(const Topology& topology, Site site);
 
@@ -51,8 +62,7 @@ struct LocalPath {
 // Borrows nothing: all that it needs of the topology is copied. Paths are found on first use.
 class Interior {
  public:
-  Interior(const Topology& topology, const Fabric& fabric, Site site,
-           std::span<const LinkId> links);
+  Interior(const Topology& topology, const Fabric& fabric, Site site, SiteLinks links);
 
   // Local numbers of the GPUs' vertices; everything below takes GPUs as indices into this.
   [[nodiscard]] std::span<const std::uint32_t> gpus() const { return gpus_; }
@@ -99,8 +109,8 @@ class Interior {
 
 // Sites that may share an Interior have equal fingerprints, and are alike.
 [[nodiscard]] std::uint64_t fingerprint(const Topology& topology, const Fabric& fabric, Site site,
-                                        std::span<const LinkId> links);
-[[nodiscard]] bool alike(const Topology& topology, const Fabric& fabric, Site a,
-                         std::span<const LinkId> a_links, Site b, std::span<const LinkId> b_links);
+                                        SiteLinks links);
+[[nodiscard]] bool alike(const Topology& topology, const Fabric& fabric, Site a, SiteLinks a_links,
+                         Site b, SiteLinks b_links);
 
 }  // namespace flyover::routing

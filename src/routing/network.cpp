@@ -161,9 +161,8 @@ PathInfo Network::add_hashed(LoadMap& load, const Port& from, const Port& to, do
   }
   if (to.self == none) {
     const std::uint32_t root = paths.slot(s).vertex;
-    const Arc* cable =
-        pick(std::span<const Arc>(to.down), hop_key(key, index(fabric_.vertex(root))),
-             [root](const Arc& arc) { return arc.from == root; });
+    const Arc* cable = pick(to.down, hop_key(key, index(fabric_.vertex(root))),
+                            [root](const Arc& arc) { return arc.from == root; });
     pass(cable->link, cable->latency);
   }
   info.switch_hops = links - 1;
@@ -175,8 +174,8 @@ PathInfo Network::add_hashed(LoadMap& load, const Port& from, const Port& to, do
 bool Network::add_in_dimension_order(LoadMap& load, const Port& from, const Port& to, double bytes,
                                      std::uint64_t key, PathInfo& info) {
   const auto any = [](const Arc&) { return true; };
-  const Arc* up = pick(std::span<const Arc>(from.up), hop_key(key, index(from.vertex)), any);
-  const Arc* down = pick(std::span<const Arc>(to.down), hop_key(key, index(to.vertex)), any);
+  const Arc* up = pick(from.up, hop_key(key, index(from.vertex)), any);
+  const Arc* down = pick(to.down, hop_key(key, index(to.vertex)), any);
   if (!dimension_order_->find(up == nullptr ? from.self : up->to,
                               down == nullptr ? to.self : down->from, key, torus_path_)) {
     return false;

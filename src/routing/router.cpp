@@ -75,7 +75,7 @@ struct Router::Impl {
   }
 
   void add_local(LoadMap& load, std::uint32_t site, const LocalPath& path, double bytes) const {
-    const auto links = cluster.links(site);
+    const routing::SiteLinks links = cluster.links(site);
     for (const routing::LocalHop& hop : path.hops) load.add(links[hop.link], bytes * hop.share);
   }
 
@@ -173,7 +173,7 @@ Route Router::Impl::reduction(std::uint32_t rank, const LocalPath& path) const {
         name(rank)));
   }
   Route route{{.latency = path.latency, .kind = path.kind}, {}};
-  const auto links = cluster.links(cluster.place(rank).site);
+  const routing::SiteLinks links = cluster.links(cluster.place(rank).site);
   for (const routing::LocalHop& hop : path.hops) route.hops.push_back({links[hop.link], hop.share});
   return route;
 }
@@ -192,9 +192,9 @@ RouteOutline Router::outline(std::uint32_t from, std::uint32_t to, std::uint64_t
   LoadMap& load = impl_->scratch;
   RouteOutline outline{add_route(load, from, to, 1.0, flow), {}, 0};
   for (const LinkId link : load.touched_) {
+    if (load.load_[index(link)] == 0) continue;
     outline.hops.push_back({link, load.load_[index(link)]});
     load.load_[index(link)] = 0;
-    load.seen_[index(link)] = 0;
   }
   load.touched_.clear();
   Impl::Sprayed sprayed(load.pending_.begin(), load.pending_.end());

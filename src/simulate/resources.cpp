@@ -25,11 +25,20 @@ ClusterResources::ClusterResources(const Topology& topology,
     const auto first = std::ranges::find(topology.gpu_models, model);
     gpu_kinds_.push_back(static_cast<std::uint32_t>(first - topology.gpu_models.begin()));
   }
+}
+
+std::array<double, resource_classes> ClusterResources::class_capacities() const {
+  std::array<double, resource_classes> sums{};
   for (std::uint32_t i = 0; i < size(); ++i) {
     const ResourceId r{i};
-    const bool in_service = i >= links_ || topology.links[LinkId{i}].up;
-    if (in_service) capacity_[class_of(r)] += capacity(r);
+    if (in_service(r)) sums[class_of(r)] += capacity(r);
   }
+  return sums;
+}
+
+bool ClusterResources::in_service(ResourceId r) const {
+  const auto i = static_cast<std::uint32_t>(r);
+  return i >= links_ || topology_.links[LinkId{i}].up;
 }
 
 std::size_t ClusterResources::class_of(ResourceId r) const {
@@ -56,12 +65,14 @@ std::vector<ResourceClassStats> ClusterResources::statistics(
   for (std::uint32_t i = 0; i < all.size(); ++i) {
     const ResourceId r = all[i].first;
     const std::size_t c = class_of(r);
+    const double own = capacity(r);
     ResourceClassStats& stats = by_class[c];
     const ResourceUse& use = use_of(ResourceId{i});
     stats.count += all[i].count * cables(r);
+    if (in_service(r)) stats.capacity += own * all[i].count;
     stats.amount += use.amount * all[i].count;
     stats.peak_utilisation = std::max(stats.peak_utilisation, use.peak);
-    const double share = use.amount / capacity(r);
+    const double share = use.amount / own;
     // Of equals the first, though rounding may part them.
     if (share > most[c] * (1 + 1e-9)) {
       most[c] = share;
@@ -74,7 +85,6 @@ std::vector<ResourceClassStats> ClusterResources::statistics(
     ResourceClassStats& stats = by_class[c];
     if (stats.count == 0) continue;
     stats.name = class_name(c);
-    stats.capacity = capacity_[c];
     if (seconds > 0 && stats.capacity > 0) {
       stats.mean_utilisation = stats.amount / (stats.capacity * seconds);
       stats.busiest_utilisation = most[c] / seconds;

@@ -18,7 +18,7 @@
 namespace flyover {
 
 // Link kinds in the order of LinkKind, then SMs and HBM.
-inline constexpr std::size_t link_classes = static_cast<std::size_t>(LinkKind::Other) + 1;
+inline constexpr std::size_t link_classes = link_kinds;
 inline constexpr std::size_t sm_class = link_classes;
 inline constexpr std::size_t hbm_class = link_classes + 1;
 inline constexpr std::size_t resource_classes = link_classes + 2;
@@ -68,7 +68,8 @@ class ClusterResources {
     const auto i = static_cast<std::uint32_t>(r);
     return i < links_ ? topology_.links[LinkId{i}].cables : 1;
   }
-  [[nodiscard]] double class_capacity(std::size_t c) const { return capacity_[c]; }
+  // Of all in service, by class. Costs a look at every resource.
+  [[nodiscard]] std::array<double, resource_classes> class_capacities() const;
 
   // What every class did in a run that took `time`; classes that the cluster lacks are left out.
   // `all`: the engine's resources, `use_of`: its account of one.
@@ -77,12 +78,12 @@ class ClusterResources {
       Duration time) const;
 
  private:
+  [[nodiscard]] bool in_service(ResourceId r) const;
   const Topology& topology_;
   std::uint32_t links_ = 0;
   std::uint32_t gpus_ = 0;
   std::vector<std::uint32_t> gpu_kinds_;  // By model of the topology: the first that is equal.
   std::array<double, resource_classes> factor_{};
-  std::array<double, resource_classes> capacity_{};
 };
 
 }  // namespace flyover

@@ -34,8 +34,9 @@ Timeline::Timeline(const Topology& topology, const Cast& cast, const Ranks& rank
         ranks.size(), ranks.size() == cast.player_of.size() ? "ranks" : "classes of ranks",
         std::min(limit, ranks.size())));
   }
+  const auto capacities = resources.class_capacities();
   for (std::size_t c = 0; c < link_classes; ++c) {
-    classes_[c].capacity = resources.class_capacity(c);
+    classes_[c].capacity = capacities[c];
     if (classes_[c].capacity == 0) continue;
     classes_[c].track = static_cast<std::uint32_t>(trace_.tracks.size());
     trace_.tracks.push_back({"links", class_name(c), absent});

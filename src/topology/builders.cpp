@@ -62,6 +62,7 @@ std::uint32_t index_in(std::vector<T>& pool, const T& item) {
 
 NicPorts nic_ports(const Topology& topology, const std::vector<Bandwidth>& nic_bandwidth) {
   NicPorts ports;
+  ports.reserve(topology.gpus.size());
   for (std::uint32_t v = 0; v < topology.vertices.size(); ++v) {
     const Vertex& vertex = topology.vertices[VertexId{v}];
     if (vertex.kind != VertexKind::Nic) continue;
@@ -128,6 +129,8 @@ Topology build_topology(const ClusterSpec& spec) {
   Topology topology;
   topology.name = spec.name;
   std::vector<NodeSpec> types;
+  Topology pattern;  // One node of each group.
+  std::size_t vertices = 0, links = 0, nodes = 0, gpus = 0;
   for (const NodeGroup& group : spec.nodes) {
     if (group.count == 0) {
       throw InputError(fmt::format("node \"{}\": expected at least one of them", group.spec.name));
@@ -135,7 +138,23 @@ Topology build_topology(const ClusterSpec& spec) {
     check_node(group.spec);
     const std::uint32_t type = index_in(types, group.spec);
     const std::uint32_t model = index_in(topology.gpu_models, group.spec.gpu);
-    for (std::uint32_t i = 0; i < group.count; ++i) add_node(topology, group.spec, type, model);
+    add_node(pattern, group.spec, type, model);
+    const Node& node = *(pattern.nodes.end() - 1);
+    nodes += group.count;
+    gpus += std::size_t{node.gpus} * group.count;
+    vertices += std::size_t{node.vertices} * group.count;
+    // Of a fabric of three tiers, both directions. Memory that is not used is not taken.
+    links += (node.links + std::size_t{6} * group.spec.nics * std::min(spec.fabric.nic_ports, 8U)) *
+             group.count;
+  }
+  topology.nodes.reserve(nodes);
+  topology.gpus.reserve(gpus);
+  topology.vertices.reserve(vertices + vertices / 8);
+  topology.links.reserve(links);
+  for (std::uint32_t group = 0; group < spec.nodes.size(); ++group) {
+    for (std::uint32_t i = 0; i < spec.nodes[group].count; ++i) {
+      add_copy(topology, pattern, NodeId{group});
+    }
   }
   if (topology.nodes.empty()) throw InputError("expected at least one node");
   for (const NodeSpec& type : types) {

@@ -190,8 +190,39 @@ void add_node(Topology& topology, const NodeSpec& spec, std::uint32_t type,
   topology.nodes.push_back(std::move(node));
   for (std::uint32_t g = 0; g < spec.gpus; ++g) topology.gpus.push_back(at(parts.first_gpu, g));
 
+  const std::size_t first_link = topology.links.size();
   wire_scale_up(topology, spec, parts);
   wire_pcie(topology, spec, parts);
+  topology.nodes[id].first_link = LinkId{static_cast<std::uint32_t>(first_link)};
+  topology.nodes[id].links = static_cast<std::uint32_t>(topology.links.size() - first_link);
+}
+
+void add_copy(Topology& topology, const Topology& pattern, NodeId original) {
+  const Node& from = pattern.nodes[original];
+  const NodeId id{static_cast<std::uint32_t>(topology.nodes.size())};
+  Node node = from;
+  node.first_vertex = VertexId{static_cast<std::uint32_t>(topology.vertices.size())};
+  node.first_link = LinkId{static_cast<std::uint32_t>(topology.links.size())};
+  node.first_gpu = static_cast<std::uint32_t>(topology.gpus.size());
+  topology.nodes.push_back(std::move(node));
+
+  const auto moved = [&, to = topology.nodes[id].first_vertex](VertexId v) {
+    return at(to, static_cast<std::uint32_t>(index(v) - index(from.first_vertex)));
+  };
+  for (std::uint32_t v = 0; v < from.vertices; ++v) {
+    Vertex vertex = pattern.vertices[at(from.first_vertex, v)];
+    vertex.node = id;
+    topology.vertices.push_back(vertex);
+  }
+  for (std::uint32_t g = 0; g < from.gpus; ++g) {
+    topology.gpus.push_back(moved(pattern.gpus[from.first_gpu + g]));
+  }
+  for (std::uint32_t l = 0; l < from.links; ++l) {
+    Link link = pattern.links[LinkId{static_cast<std::uint32_t>(from.first_link) + l}];
+    link.from = moved(link.from);
+    link.to = moved(link.to);
+    topology.links.push_back(link);
+  }
 }
 
 }  // namespace flyover

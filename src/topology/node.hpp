@@ -14,4 +14,7 @@ void check_node(const NodeSpec& spec);
 void add_node(Topology& topology, const NodeSpec& spec, std::uint32_t type,
               std::uint32_t gpu_model);
 
+// Appends a node like one of `pattern`, which has the same types and GPU models.
+void add_copy(Topology& topology, const Topology& pattern, NodeId original);
+
 }  // namespace flyover

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -67,22 +68,85 @@ std::optional<Kind> kind_of(const std::array<Name<Kind>, n>& names, std::string_
   return std::nullopt;
 }
 
-// Counting sort of the links by one of their ends: stable, so each list is in order of LinkId.
-void index_by(const IdVector<LinkId, Link>& links, std::size_t vertices, VertexId Link::*end,
-              std::vector<LinkId>& order, std::vector<std::uint32_t>& begin) {
+// The links of one node by one of their ends: link first_link + order[i] for i from begin[v], where
+// v is its first vertex's v-th.
+struct NodeIndex {
+  std::vector<std::uint32_t> begin;
+  std::vector<std::uint32_t> order;
+
+  [[nodiscard]] std::span<const std::uint32_t> links(std::uint32_t v) const {
+    return std::span(order).subspan(begin[v], begin[v + 1] - begin[v]);
+  }
+};
+
+// Turns counts, each one place behind its own, into where each begins.
+void add_up(std::vector<std::uint32_t>& begin) {
+  for (std::size_t v = 0; v + 1 < begin.size(); ++v) begin[v + 1] += begin[v];
+}
+
+NodeIndex index_node(const Topology& topology, const Node& node, VertexId Link::*end) {
+  const auto link = [&](std::uint32_t l) -> const Link& {
+    return topology.links[LinkId{static_cast<std::uint32_t>(node.first_link) + l}];
+  };
+  const auto local = [&](std::uint32_t l) {
+    return index(link(l).*end) - index(node.first_vertex);
+  };
+  NodeIndex found;
+  found.begin.assign(node.vertices + 1, 0);
+  for (std::uint32_t l = 0; l < node.links; ++l) {
+    require(local(l) < node.vertices, "a node's links between its vertices");
+    ++found.begin[local(l) + 1];
+  }
+  add_up(found.begin);
+  found.order.resize(node.links);
+  std::vector<std::uint32_t> next(found.begin.begin(), found.begin.end() - 1);
+  for (std::uint32_t l = 0; l < node.links; ++l) found.order[next[local(l)]++] = l;
+  return found;
+}
+
+// Counting sort of the links by one of their ends: stable, so each list is in order of LinkId. A
+// type's nodes are sorted once and for all of them.
+void index_by(const Topology& topology, VertexId Link::*end, std::vector<LinkId>& order,
+              std::vector<std::uint32_t>& begin) {
+  const std::size_t vertices = topology.vertices.size();
+  const auto links = static_cast<std::uint32_t>(topology.links.size());
+  const std::uint32_t first_outside = topology.links_of_nodes();
+  const auto end_of = [&](std::uint32_t l) {
+    const std::size_t v = index(topology.links[LinkId{l}].*end);
+    require(v < vertices, "a link between vertices of its topology");
+    return v;
+  };
+  std::map<std::uint32_t, NodeIndex> types;
+  const auto type_of = [&](const Node& node) -> const NodeIndex& {
+    const auto known = types.find(node.type);
+    if (known != types.end()) return known->second;
+    return types.emplace(node.type, index_node(topology, node, end)).first->second;
+  };
+
   begin.assign(vertices + 1, 0);
-  for (const Link& link : links) {
-    require(index(link.from) < vertices && index(link.to) < vertices,
-            "a link between vertices of its topology");
-    ++begin[index(link.*end) + 1];
+  for (const Node& node : topology.nodes) {
+    if (node.links == 0) continue;
+    const NodeIndex& type = type_of(node);
+    for (std::uint32_t v = 0; v < node.vertices; ++v) {
+      begin[index(node.first_vertex) + v + 1] = static_cast<std::uint32_t>(type.links(v).size());
+    }
   }
-  for (std::size_t v = 0; v < vertices; ++v) begin[v + 1] += begin[v];
-  order.resize(links.size());
+  for (std::uint32_t l = first_outside; l < links; ++l) ++begin[end_of(l) + 1];
+  add_up(begin);
+
+  order.resize(links);
   std::vector<std::uint32_t> next(begin.begin(), begin.end() - 1);
-  for (std::size_t l = 0; l < links.size(); ++l) {
-    const LinkId id{static_cast<std::uint32_t>(l)};
-    order[next[index(links[id].*end)]++] = id;
+  for (const Node& node : topology.nodes) {
+    if (node.links == 0) continue;
+    const NodeIndex& type = type_of(node);
+    for (std::uint32_t v = 0; v < node.vertices; ++v) {
+      std::uint32_t& at = next[index(node.first_vertex) + v];
+      for (const std::uint32_t l : type.links(v)) {
+        order[at++] = LinkId{static_cast<std::uint32_t>(node.first_link) + l};
+      }
+    }
   }
+  for (std::uint32_t l = first_outside; l < links; ++l) order[next[end_of(l)]++] = LinkId{l};
 }
 
 std::span<const LinkId> slice(const std::vector<LinkId>& order,
@@ -112,8 +176,14 @@ std::span<const LinkId> Topology::in(NodeId n) const {
 }
 
 void Topology::index_links() {
-  index_by(links, vertices.size(), &Link::from, out_, out_begin_);
-  index_by(links, vertices.size(), &Link::to, in_, in_begin_);
+  index_by(*this, &Link::from, out_, out_begin_);
+  index_by(*this, &Link::to, in_, in_begin_);
+}
+
+std::uint32_t Topology::links_of_nodes() const {
+  if (nodes.empty()) return 0;
+  const Node& last = nodes[NodeId{static_cast<std::uint32_t>(nodes.size() - 1)}];
+  return static_cast<std::uint32_t>(last.first_link) + last.links;
 }
 
 const GpuModel& Topology::gpu_model(std::uint32_t rank) const {

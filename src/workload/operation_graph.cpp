@@ -91,6 +91,7 @@ class ProgramCheck {
 
   void run() {
     std::unordered_map<std::string_view, std::uint32_t> ids;
+    ids.reserve(program_.ops.size());
     for (std::uint32_t i = 0; i < program_.ops.size(); ++i) {
       const Operation& op = program_.ops[i];
       if (op.id.empty()) fail(fmt::format("operation {} has no id", i));

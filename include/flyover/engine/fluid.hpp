@@ -126,35 +126,56 @@ class FluidSystem {
     StreamId stream{};
     std::uint32_t position = 0;  // Of this resource in the stream's loads.
   };
-  struct Resource {
+  // Records of one and of two cache lines: a solve jumps from one to the next.
+  struct alignas(64) Resource {
     double capacity = 0;
     std::vector<Resident> residents;
     ResourceUse use;
-    // Scratch of one solve.
-    double left = 0;   // Of the capacity, after streams whose rate is settled.
-    double flows = 0;  // Of the open streams here.
-    double slope = 0;  // What those take at their offers.
-    double used = 0;   // In the end.
-    std::uint64_t visit = 0;
+    std::uint64_t visit = 0;  // The solve that last found it shared, ...
+    std::uint32_t spot = 0;   // ... and its place there.
   };
-  struct Stream {
+  struct alignas(64) Stream {
     std::span<const Load> loads;
-    std::vector<std::uint32_t> seats;  // Per load: the index in the resource's residents.
-    double work = 0;
-    double left = 0;
-    double rate = 0;
+    std::uint64_t visit = 0;
+    std::uint64_t key = 0;
     double rate_cap = 0;
     double flows = 0;
+    double rate = 0;
+    double left = 0;
     Time since;
-    std::uint64_t key = 0;
-    std::uint64_t payload = 0;
     std::uint32_t version = 0;  // Stamps end events; an older stamp is outdated.
     bool running = false;
-    // Scratch of one solve.
-    double own_cap = 0;    // By rate_cap and by resources that it has to itself.
-    double next_rate = 0;  // The offer, then the answer.
+    double work = 0;
+    std::uint64_t payload = 0;
+    std::vector<std::uint32_t> seats;  // Per load: the index in the resource's residents.
+  };
+
+  // What one solve needs of the streams and the shared resources of a component, side by side.
+  struct Found {
+    std::uint64_t key = 0;
+    StreamId stream{};
+    double own_cap = 0;  // By rate_cap and by resources that it has to itself.
+  };
+  struct Member {
+    StreamId stream{};
     bool settled = false;
-    std::uint64_t visit = 0;
+    std::uint32_t first_load = 0;  // In shared_loads_, up to the next member's.
+    double own_cap = 0;
+    double flows = 0;
+    double rate = 0;  // The offer, then the answer.
+  };
+  struct SharedLoad {
+    std::uint32_t spot = 0;
+    double weight = 0;
+    double total = 0;
+    double flows = 0;  // Of the stream and its twins.
+  };
+  struct Spot {
+    ResourceId resource{};
+    double left = 0;   // Of the capacity, after streams whose rate is settled.
+    double flows = 0;  // Of the open streams here.
+    double slope = 0;  // What those take at their offers; in the end, what all take.
+    double room = 0;   // How far those can grow, as a factor.
   };
 
   // Whether nobody else is on the resource of a load.
@@ -162,12 +183,17 @@ class FluidSystem {
     return r.residents.size() == 1 && load.twins == 0;
   }
   void request_solve();
-  void collect(StreamId seed);
+  void solve_around(StreamId seed);
+  void find_component(StreamId seed);
+  void gather();
   void fill();
   void grow();
-  template <class Visit>
-  void for_open_loads(Visit visit);
+  [[nodiscard]] std::span<const SharedLoad> loads_of(std::size_t member) const {
+    const std::uint32_t first = members_[member].first_load;
+    return std::span(shared_loads_).subspan(first, members_[member + 1].first_load - first);
+  }
   void apply();
+  void change_rate(StreamId id, Stream& stream, double rate);
   void leave(StreamId id, Stream& stream);
 
   EventQueue& queue_;
@@ -180,10 +206,11 @@ class FluidSystem {
   std::uint64_t visit_ = 0;
   std::vector<StreamId> started_;  // Since the last solve.
   std::vector<ResourceId> freed_;  // Resources with residents that a stream left since then.
-  std::vector<StreamId> component_;
-  std::vector<ResourceId>
-      shared_;                  // Resources of the component that a stream doesn't have to itself.
-  std::vector<StreamId> open_;  // Of the component, those whose rate is not settled.
+  std::vector<Found> component_;
+  std::vector<Member> members_;  // In key order, and one more that ends the last one's loads.
+  std::vector<SharedLoad> shared_loads_;
+  std::vector<Spot> spots_;          // Resources of the component that no stream has to itself.
+  std::vector<std::uint32_t> open_;  // Members whose rate is not settled, in order.
   bool record_ = false;
   std::vector<RateChange> changes_;
 };

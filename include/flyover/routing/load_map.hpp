@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -19,14 +21,13 @@ class Router;
 // thus belongs to the one router that added to it, which must outlive it.
 class LoadMap {
  public:
-  explicit LoadMap(std::size_t links) : load_(links, 0.0), seen_(links, 0) {}
+  explicit LoadMap(std::size_t links);
 
+  // Requires an amount of at least zero.
   void add(LinkId link, double amount) {
-    if (!seen_[index(link)]) {
-      seen_[index(link)] = 1;
-      touched_.push_back(link);
-    }
-    load_[index(link)] += amount;
+    double& load = load_[index(link)];
+    if (load == 0) touched_.push_back(link);
+    load += amount;
   }
   void add(const Route& route, double bytes) {
     for (const Hop& hop : route.hops) add(hop.link, bytes * hop.share);
@@ -37,8 +38,12 @@ class LoadMap {
  private:
   friend class Router;
 
-  std::vector<double> load_;
-  std::vector<char> seen_;
+  struct Free {
+    void operator()(double* array) const { std::free(array); }
+  };
+
+  std::unique_ptr<double[], Free> load_;  // By link.
+  // Each link with load, and now and then one without.
   std::vector<LinkId> touched_;
   const Router* router_ = nullptr;
   // Bytes by (destination, fabric vertex) on their way down, as the router numbers them.

@@ -47,6 +47,7 @@ enum class LinkKind : std::uint8_t {
   Torus,
   Other
 };
+inline constexpr std::size_t link_kinds = static_cast<std::size_t>(LinkKind::Other) + 1;
 
 inline constexpr NodeId no_node{0xffffffffU};
 
@@ -86,6 +87,10 @@ struct Node {
   std::uint32_t type = 0;   // Equal types have equal insides, link by link, before overrides.
   VertexId first_vertex{};  // A node's vertices are consecutive.
   std::uint32_t vertices = 0;
+  // The links that came with its type are consecutive, and in the same order in all nodes of that
+  // type. None in explicit graphs, whose links come in any order.
+  LinkId first_link{};
+  std::uint32_t links = 0;
   std::uint32_t first_gpu = 0;  // A node's GPUs are consecutive in Topology::gpus.
   std::uint32_t gpus = 0;
   std::uint32_t gpu_model = 0;  // Index into Topology::gpu_models.
@@ -122,6 +127,9 @@ struct Topology {
   [[nodiscard]] std::span<const LinkId> in(NodeId n) const;
   // Builds the adjacency. Call after the last link was added.
   void index_links();
+
+  // The links of nodes (Node::first_link) come first, node by node: so many of them.
+  [[nodiscard]] std::uint32_t links_of_nodes() const;
 
   // The GPU model of a rank's GPU.
   [[nodiscard]] const GpuModel& gpu_model(std::uint32_t rank) const;

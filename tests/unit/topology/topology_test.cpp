@@ -32,6 +32,43 @@ TEST_CASE("the two directions of a cable are neighbours", "[topology]") {
   }
 }
 
+TEST_CASE("nodes of a type have the same links in the same order, before those of the fabric",
+          "[topology]") {
+  ClusterSpec spec = cluster(hgx(), 2, fabric(FabricKind::RailOptimized));
+  NodeSpec small = hgx();
+  small.gpus = small.nics = 4;
+  spec.nodes.push_back({small, 2});
+  spec.nodes.push_back({hgx(), 1});
+
+  const Topology topology = build_topology(spec);
+
+  std::uint32_t next = 0;
+  for (const Node& node : topology.nodes) {
+    REQUIRE(node.first_link == LinkId{next});
+    const Node& first = topology.nodes[NodeId{node.type == 0 ? 0U : 2U}];
+    REQUIRE(node.links == first.links);
+    const auto local = [](const Node& owner, VertexId v) {
+      return index(v) - index(owner.first_vertex);
+    };
+    for (std::uint32_t l = 0; l < node.links; ++l) {
+      const Link& link = topology.links[LinkId{next + l}];
+      const Link& like = topology.links[LinkId{static_cast<std::uint32_t>(first.first_link) + l}];
+      CHECK(local(node, link.from) == local(first, like.from));
+      CHECK(local(node, link.to) == local(first, like.to));
+      CHECK(local(node, link.to) < node.vertices);
+      CHECK(link.kind == like.kind);
+      CHECK(link.lanes == like.lanes);
+    }
+    next += node.links;
+  }
+  CHECK(topology.links_of_nodes() == next);
+  for (std::uint32_t l = next; l < topology.links.size(); ++l) {
+    const Link& link = topology.links[LinkId{l}];
+    CHECK((topology.vertices[link.from].node == no_node ||
+           topology.vertices[link.to].node == no_node));
+  }
+}
+
 TEST_CASE("a node's vertices and GPUs are consecutive, fabric vertices have no node",
           "[topology]") {
   const Topology topology = build_topology(cluster(hgx(), 3, fabric(FabricKind::LeafSpine)));
