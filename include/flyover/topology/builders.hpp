@@ -109,8 +109,8 @@ struct Override {
   // A GPU, or every GPU of a node, that reaches this share of the FLOP rates (of every data type)
   // or of the memory bandwidth that it was bought with, above 0 and at most 1. What is not given
   // stays as it is.
-  std::optional<double> compute_factor;
-  std::optional<double> memory_factor;
+  std::optional<double> compute_factor = {};
+  std::optional<double> memory_factor = {};
 };
 void apply_override(Topology& topology, const Override& change);
 
