@@ -10,8 +10,7 @@ namespace flyover::io {
 
 TEST_CASE("a timeline is processes, threads, slices and counters", "[timeline]") {
   Trace trace;
-  trace.tracks = {
-      {"rank 0 (a \"b\")", "compute", 0}, {"rank 0 (a \"b\")", "tp", 0}, {"links", "pcie"}};
+  trace.tracks = {{"rank \"0\" a", "compute", 0}, {"rank \"0\" a", "tp", 0}, {"links", "pcie"}};
   const auto at = [](std::int64_t ps) { return Time{Duration{ps}}; };
   trace.slices = {{0, at(0), at(1'500'000), "mlp", "compute", ""},
                   {1, at(1'500'000), at(1'500'001), "wait for x", "wait", ""},
@@ -24,7 +23,7 @@ TEST_CASE("a timeline is processes, threads, slices and counters", "[timeline]")
   CHECK(timeline_json(trace, result) ==
         R"({"displayTimeUnit":"ns","otherData":{"format":"flyover-timeline-2","flyover":")" +
             std::string(version()) + R"(","time_us":4.0,"notes":["a note"]},"traceEvents":[
-{"ph":"M","pid":1,"name":"process_name","args":{"name":"rank 0 (a \"b\")"
+{"ph":"M","pid":1,"name":"process_name","args":{"name":"rank \"0\" a"
 }
 },
 {"ph":"M","pid":1,"name":"process_sort_index","args":{"sort_index":1}},
