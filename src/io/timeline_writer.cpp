@@ -153,7 +153,7 @@ class TimelineWriter {
     fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
   }
 
-  static constexpr std::uint32_t no_rank = Track{}.rank;
+  static constexpr std::uint32_t no_rank = 0xffffffffU;  // As Track has it.
   const Trace& trace_;
   const Result& result_;
   fmt::memory_buffer out_;
