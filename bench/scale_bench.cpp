@@ -165,7 +165,7 @@ void graph_replay(benchmark::State& state) {
 BENCHMARK(graph_replay)->Unit(benchmark::kMillisecond);
 
 // A training step of Llama-3 405B (TP8, PP16, the rest DP, interleaved) on a three-tier fat tree of
-// DGX H100, from the cluster's description to the result. `faults`: a NIC down, a slow node, and a
+// DGX H100, from the cluster's description to the result. `faults`: a NIC down, a slow GPU, and a
 // spine at half of its rate.
 void training_step_405b(benchmark::State& state) {
   const auto gpus = static_cast<std::uint32_t>(state.range(0));
@@ -205,11 +205,10 @@ void training_step_405b(benchmark::State& state) {
       degraded.selector = "spine[index=1]";
       degraded.factor = 0.5;
       apply_override(topology, degraded);
-      GpuModel slow = topology.gpu_models.front();
-      slow.name += "-slow";
-      for (auto& [dtype, rate] : slow.flops) rate = rate * 0.9;
-      topology.gpu_models.push_back(std::move(slow));
-      topology.nodes[NodeId{9}].gpu_model = 1;
+      Override straggler;
+      straggler.selector = "gpu[node=9,index=3]";
+      straggler.compute_factor = 0.9;
+      apply_override(topology, straggler);
     }
     const Router router(topology, {});
     const CostModel cost(topology, router, nccl);

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Draws some tracks of a timeline as an SVG, for documents.
 
-  scripts/timeline_svg.py TIMELINE.json -o OUT.svg "rank 0" links
+  scripts/timeline_svg.py TIMELINE.json[.gz] -o OUT.svg "rank 0" links
   scripts/timeline_svg.py TIMELINE.json -o OUT.svg --passes "rank 0 " "rank 8 " "rank 16 " "rank 24 "
 
 With --passes a row is a rank's compute track, and a block what it does for one micro-batch in one pass of a training
 step, messages that it waits for on the way included.
 """
 import argparse
+import gzip
 import html
 import json
 import pathlib
@@ -28,15 +29,25 @@ def main():
     parser.add_argument("--passes", action="store_true", help="passes of micro-batches instead of operations")
     options = parser.parse_args()
 
-    trace = json.loads(options.timeline.read_text())
-    processes, threads, slices = {}, {}, {}
+    opened = gzip.open if options.timeline.suffix == ".gz" else open
+    with opened(options.timeline, "rt") as file:
+        trace = json.load(file)
+    processes, threads, slices, loads = {}, {}, {}, {}
     for event in trace["traceEvents"]:
         if event["name"] == "process_name":
             processes[event["pid"]] = event["args"]["name"]
         elif event["name"] == "thread_name":
             threads[event["pid"], event["tid"]] = event["args"]["name"]
         elif event["ph"] == "X":
+            event.setdefault("cat", threads[event["pid"], event["tid"]])
             slices.setdefault((event["pid"], event["tid"]), []).append(event)
+        elif event["ph"] == "C":
+            track = (event["pid"], event["name"])
+            threads[track] = event["name"]
+            loads.setdefault(track, []).append((event["ts"], event["args"]["%"]))
+    for track, changes in loads.items():
+        slices[track] = [{"ts": ts, "dur": end - ts, "name": f"{load:.3g} %", "cat": "load", "share": load / 100}
+                         for (ts, load), (end, _) in zip(changes, changes[1:]) if load > 0]
     tracks = [track for wanted in options.process for track in threads
               if processes[track[0]].startswith(wanted) and track in slices]
     scale = WIDTH / trace["otherData"]["time_us"]
@@ -50,7 +61,7 @@ def main():
 
 def bar(event):
     return {"ts": event["ts"], "dur": event["dur"], "name": event["name"], "label": event["name"],
-            "colour": COLOURS.get(event["cat"], COMMUNICATION), "opacity": event.get("args", {}).get("share", 1)}
+            "colour": COLOURS.get(event["cat"], COMMUNICATION), "opacity": event.get("share", 1)}
 
 
 def blocks(events):

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "cli/gzip.hpp"
 #include "flyover/base/error.hpp"
 
 namespace flyover::cli {
@@ -97,6 +98,7 @@ void OutputFiles::put(std::string_view option, const std::function<std::string()
   const auto file = std::ranges::find(files_, option, &File::option);
   if (file == files_.end()) return;
   std::string text = make_text();
+  if (file->path.ends_with(".gz")) text = gzip(text);
   if (file->path == standard_output) {
     file->text = std::move(text);
     return;

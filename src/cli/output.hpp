@@ -32,7 +32,8 @@ class OutputFiles {
   // An empty path is no file, "-" is standard output. Throws InputError, naming the option, when
   // the path cannot be written or two options name one path.
   void claim(std::string_view option, const std::string& path);
-  // If the option's file was claimed, makes its text and writes it beside the final file.
+  // If the option's file was claimed, makes its text and writes it beside the final file;
+  // compressed where the name ends in ".gz".
   void put(std::string_view option, const std::function<std::string()>& make_text);
   [[nodiscard]] bool wants(std::string_view option) const;
   // Moves every file to its place and prints what is for standard output.

@@ -11,6 +11,7 @@
 #include "flyover/base/error.hpp"
 #include "flyover/io/residuals_reader.hpp"
 #include "flyover/io/result_writer.hpp"
+#include "flyover/io/timeline_writer.hpp"
 #include "flyover/report/summary.hpp"
 #include "flyover/simulate/replay.hpp"
 #include "flyover/study/run_range.hpp"
@@ -39,11 +40,13 @@ class Run final : public Command {
         ->excludes(full);
     app.add_flag("--sensitivity", sensitivity_,
                  "Also run with each class of resources 10 % faster, to see what matters");
-    app.add_option("--timeline", timeline_, "Write a timeline that opens in Perfetto")
+    app.add_option("--timeline", timeline_,
+                   "Write a timeline that opens in Perfetto; .json.gz is compressed")
         ->type_name("FILE");
-    app.add_option("--timeline-ranks", options_.timeline_ranks,
-                   "Ranks that have tracks of their own in it")
-        ->capture_default_str();
+    app.add_option(
+        "--timeline-ranks", options_.timeline_ranks,
+        "Ranks, or classes of them, that have tracks of their own in it, besides the first "
+        "of every program [as many as make 100,000 operations]");
     app.add_option("--json", json_, "Write the result")->type_name("FILE");
     app.add_option("--csv", csv_, "Write a row for every kind of collective")->type_name("FILE");
     app.add_option("--report", report_)->group("");  // A promise of INTERFACES, not yet kept.

@@ -33,6 +33,14 @@ std::string label_of(const Field& field) {
   return field.is_number() ? std::to_string(field.count(0)) : field.text();
 }
 
+// How much of what a GPU was bought with it reaches.
+double read_share(const Field& item, std::string_view key) {
+  if (!item.has(key)) return 1;
+  const double share = item[key].positive_number();
+  if (share > 1) item[key].fail(fmt::format("expected a share of at most 1, got {}", share));
+  return share;
+}
+
 // What a node's own entry says about it.
 struct NodeEntry {
   std::string preset = "explicit";
@@ -60,6 +68,7 @@ class GraphReader {
     }
     finish_nodes();
     topology_.index_links();
+    for (const auto& [rank, speed] : speeds_) topology_.slow_gpu(rank, speed.first, speed.second);
     return std::move(topology_);
   }
 
@@ -121,6 +130,8 @@ class GraphReader {
     std::string name;
     std::string node;  // Its label; "" outside nodes.
     std::string model;
+    double compute_factor = 1;
+    double memory_factor = 1;
     Field field;
   };
 
@@ -149,7 +160,13 @@ class GraphReader {
       if (vertex.kind == VertexKind::Nic && !item.field.has("rail")) vertex.rail = vertex.index;
       if (vertex.node != no_node) add_to_node(item);
       const VertexId id = topology_.vertices.push_back(vertex);
-      if (vertex.kind == VertexKind::Gpu) topology_.gpus.push_back(id);
+      if (vertex.kind == VertexKind::Gpu) {
+        if (item.compute_factor < 1 || item.memory_factor < 1) {
+          speeds_.emplace_back(static_cast<std::uint32_t>(topology_.gpus.size()),
+                               std::pair{item.compute_factor, item.memory_factor});
+        }
+        topology_.gpus.push_back(id);
+      }
       if (!ids_.emplace(item.name, id).second) {
         item.field["name"].fail(fmt::format("vertex \"{}\" is listed twice", item.name));
       }
@@ -165,9 +182,15 @@ class GraphReader {
   }
 
   Pending read_vertex(const Field& item) {
-    item.allow_only({"name", "kind", "node", "gpu", "rail", "unit", "state"});
-    Pending pending{
-        .vertex = {}, .name = item["name"].text(), .node = "", .model = "", .field = item};
+    item.allow_only({"name", "kind", "node", "gpu", "rail", "unit", "state", "compute_factor",
+                     "memory_factor"});
+    Pending pending{.vertex = {},
+                    .name = item["name"].text(),
+                    .node = "",
+                    .model = "",
+                    .compute_factor = read_share(item, "compute_factor"),
+                    .memory_factor = read_share(item, "memory_factor"),
+                    .field = item};
     if (pending.name.empty()) item["name"].fail("expected a name");
     pending.vertex.kind = *vertex_kind(item["kind"].one_of(vertex_words));
     pending.vertex.up = is_up(item);
@@ -189,6 +212,11 @@ class GraphReader {
     if (item.has("gpu")) {
       if (pending.vertex.kind != VertexKind::Gpu) item["gpu"].fail("only a gpu has a model");
       pending.model = item["gpu"].text();
+    }
+    for (const std::string_view key : {"compute_factor", "memory_factor"}) {
+      if (item.has(key) && pending.vertex.kind != VertexKind::Gpu) {
+        item[key].fail("only a gpu computes");
+      }
     }
     return pending;
   }
@@ -405,6 +433,8 @@ class GraphReader {
   std::map<std::string, std::uint32_t> node_ids_;
   std::vector<std::string> node_labels_;
   std::map<std::string, VertexId> ids_;
+  // Ranks of slow GPUs, with their compute and memory factors: once all models are known.
+  std::vector<std::pair<std::uint32_t, std::pair<double, double>>> speeds_;
 };
 
 }  // namespace

@@ -200,7 +200,8 @@ bool spare_fabric(const Field& list) {
 
 void read_overrides(const Field& list, Topology& topology) {
   for (const Field& item : list.elements()) {
-    item.allow_only({"select", "state", "bandwidth", "factor", "latency"});
+    item.allow_only(
+        {"select", "state", "bandwidth", "factor", "latency", "compute_factor", "memory_factor"});
     Override change;
     change.selector = item["select"].text();
     if (item.has("state")) change.up = item["state"].one_of({"up", "down"}) == "up";
@@ -209,6 +210,10 @@ void read_overrides(const Field& list, Topology& topology) {
     }
     if (item.has("factor")) change.factor = item["factor"].positive_number();
     if (item.has("latency")) change.latency = read_link_latency(item["latency"]);
+    if (item.has("compute_factor")) {
+      change.compute_factor = item["compute_factor"].positive_number();
+    }
+    if (item.has("memory_factor")) change.memory_factor = item["memory_factor"].positive_number();
     try {
       apply_override(topology, change);
     } catch (const InputError& error) {

@@ -1,5 +1,6 @@
 #include "flyover/io/topology_writer.hpp"
 
+#include <algorithm>
 #include <iterator>
 #include <sstream>
 
@@ -38,7 +39,7 @@ class JsonWriter {
     if (!topology_.torus.empty()) put(", \"torus\": [{}]", fmt::join(topology_.torus, ", "));
     put(" }},\n");
     write_notes();
-    list("gpu_models", topology_.gpu_models.size(), [&](std::size_t i) { write_model(i); });
+    list("gpu_models", bought_models(), [&](std::size_t i) { write_model(i); });
     list("nodes", topology_.nodes.size(), [&](std::size_t i) { write_node(i); });
     list("vertices", topology_.vertices.size(), [&](std::size_t i) { write_vertex(i); });
     write_edges();
@@ -69,6 +70,14 @@ class JsonWriter {
       put("{}\n    {}", i > 0 ? "," : "", quoted(topology_.notes[i]));
     }
     put("\n  ],\n");
+  }
+
+  // Slow GPUs say so themselves.
+  [[nodiscard]] std::size_t bought_models() const {
+    const auto slow = std::ranges::find_if(topology_.gpu_models, [](const GpuModel& model) {
+      return model.compute_factor < 1 || model.memory_factor < 1;
+    });
+    return static_cast<std::size_t>(slow - topology_.gpu_models.begin());
   }
 
   void write_model(std::size_t i) {
@@ -112,7 +121,14 @@ class JsonWriter {
     if (vertex.node != no_node) put(", \"node\": {}", index(vertex.node));
     if (vertex.rail > 0 || vertex.kind == VertexKind::Nic) put(", \"rail\": {}", vertex.rail);
     if (vertex.unit > 0) put(", \"unit\": {}", vertex.unit);
+    if (vertex.kind == VertexKind::Gpu && !topology_.model_of_gpu.empty()) write_speed(vertex);
     if (!vertex.up) put(", \"state\": \"down\"");
+  }
+
+  void write_speed(const Vertex& gpu) {
+    const GpuModel& model = topology_.gpu_model(topology_.nodes[gpu.node].first_gpu + gpu.index);
+    if (model.compute_factor < 1) put(", \"compute_factor\": {}", model.compute_factor);
+    if (model.memory_factor < 1) put(", \"memory_factor\": {}", model.memory_factor);
   }
 
   // Whether the next link is this one's other direction and has the same properties.

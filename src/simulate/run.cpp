@@ -212,12 +212,13 @@ class Run {
   void start_local(std::uint32_t rank, std::uint64_t instance, const Operation& op) {
     state_.ops[instance] = OpState::Running;
     ledger_.begin(rank, Ledger::Activity::Compute, 0, queue_.now());
-    if (op.kind == OpKind::Delay || op.duration > Duration{}) {
-      queue_.schedule(time_after(queue_.now(), op.duration), Phase::Finish, DelayEnds, instance);
-      return;
-    }
     const std::uint32_t gpu_number = cast_.players[rank].rank;
     const GpuModel& gpu = topology_.gpu_model(gpu_number);
+    if (op.kind == OpKind::Delay || op.duration > Duration{}) {
+      queue_.schedule(time_after(queue_.now(), duration_on(gpu, op)), Phase::Finish, DelayEnds,
+                      instance);
+      return;
+    }
     ComputeLoads& c = take_loads(instance);
     if (op.flops.count() > 0) {
       const double seconds = op.flops.count() / (peak(gpu, op).per_second() * flop_share(gpu, op));
@@ -233,6 +234,13 @@ class Run {
                   .work = 1,
                   .key = owner(Actor::Operation, instance),
                   .payload = owner(Actor::Operation, instance)});
+  }
+
+  // A recorded kernel does not say what bounded it. Slow GPUs are slow by their clock, which its
+  // SMs and caches share; a delay is the host's.
+  [[nodiscard]] static Duration duration_on(const GpuModel& gpu, const Operation& op) {
+    if (op.kind == OpKind::Delay || gpu.compute_factor == 1) return op.duration;
+    return from_seconds(to_seconds(op.duration) / gpu.compute_factor);
   }
 
   [[nodiscard]] ResourceId stand_in(ResourceId r) const { return cast_.stand_in(r); }

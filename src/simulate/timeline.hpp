@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,9 +17,9 @@ namespace flyover {
 
 class Timeline {
  public:
-  // Records the first `limit` ranks and the first rank of every program.
-  Timeline(const Topology& topology, const Cast& cast, const Ranks& ranks, std::uint32_t limit,
-           const ClusterResources& resources);
+  // Records the first rank of every program, and others as ReplayOptions::timeline_ranks says.
+  Timeline(const Topology& topology, const Cast& cast, const Ranks& ranks,
+           std::optional<std::uint32_t> wanted, const ClusterResources& resources);
 
   [[nodiscard]] bool records(std::uint32_t rank) const { return first_track_[rank] != absent; }
   void slice(std::uint32_t rank, std::uint32_t stream, Time begin, Time end, std::string name,
@@ -32,10 +33,13 @@ class Timeline {
   struct ClassState {
     double used = 0;
     double capacity = 0;
-    Time since;
     std::uint32_t track = absent;
+    std::vector<LoadChange> changes;
   };
-  void close(ClassState& state, Time now);
+  [[nodiscard]] static std::vector<bool> choose(const Cast& cast, const Ranks& ranks,
+                                                std::optional<std::uint32_t> wanted);
+  void add_tracks(const Topology& topology, const Cast& cast, const Ranks& ranks,
+                  const std::vector<bool>& recorded);
 
   Trace trace_;
   std::vector<std::uint32_t> first_track_;  // By rank; its streams' tracks follow each other.

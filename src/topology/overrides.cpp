@@ -269,9 +269,49 @@ void change_links_at(Topology& topology, VertexId v, const Override& change, boo
   for (const LinkId id : topology.in(v)) apply(id);
 }
 
+bool changes_speed(const Override& change) {
+  return change.compute_factor || change.memory_factor;
+}
+
+void change_speed(Topology& topology, VertexId v, const Override& change) {
+  const Vertex& vertex = topology.vertices[v];
+  if (!changes_speed(change) || vertex.kind != VertexKind::Gpu) return;
+  const std::uint32_t rank = topology.nodes[vertex.node].first_gpu + vertex.index;
+  const GpuModel& now = topology.gpu_model(rank);
+  topology.slow_gpu(rank, change.compute_factor.value_or(now.compute_factor),
+                    change.memory_factor.value_or(now.memory_factor));
+}
+
 void change_vertex(Topology& topology, VertexId v, const Override& change, bool network_only) {
   if (change.up) set_vertex_state(topology, v, *change.up);
   change_links_at(topology, v, change, network_only);
+  change_speed(topology, v, change);
+}
+
+void check_values(const Override& change) {
+  const std::string_view text = change.selector;
+  const auto check_share = [&](std::string_view key, const std::optional<double>& share) {
+    if (share && !(*share > 0 && *share <= 1)) {
+      refuse(text, fmt::format("expected a {} above 0 and at most 1, got {}", key, *share));
+    }
+  };
+  check_share("factor", change.factor);
+  check_share("compute_factor", change.compute_factor);
+  check_share("memory_factor", change.memory_factor);
+  if (!change.up && !change.bandwidth && !change.factor && !change.latency &&
+      !changes_speed(change)) {
+    refuse(text,
+           "changes nothing: expected a state, bandwidth, factor, latency, compute_factor or "
+           "memory_factor");
+  }
+}
+
+void check_speed(const Override& change, const Selector& selector) {
+  if (!changes_speed(change)) return;
+  if (selector.kind == "gpu" || selector.kind == "node") return;
+  refuse(change.selector,
+         fmt::format("a {} is of gpus and nodes, not of a {}",
+                     change.compute_factor ? "compute_factor" : "memory_factor", selector.kind));
 }
 
 std::size_t count_cables(const Topology& topology) {
@@ -300,13 +340,9 @@ bool spares_fabric(std::string_view text) {
 
 void apply_override(Topology& topology, const Override& change) {
   const std::string_view text = change.selector;
-  if (change.factor && !(*change.factor > 0 && *change.factor <= 1)) {
-    refuse(text, fmt::format("expected a factor above 0 and at most 1, got {}", *change.factor));
-  }
-  if (!change.up && !change.bandwidth && !change.factor && !change.latency) {
-    refuse(text, "changes nothing: expected a state, bandwidth, factor or latency");
-  }
+  check_values(change);
   const Selector selector = parse_selector(text);
+  check_speed(change, selector);
   std::size_t matched = 0;
   if (selector.kind == "link") {
     const std::vector<LinkId> links = matching_links(topology, text, selector);
@@ -322,6 +358,9 @@ void apply_override(Topology& topology, const Override& change) {
       if (!all) continue;
       ++matched;
       const Node& node = topology.nodes[NodeId{n}];
+      if (changes_speed(change) && node.gpus == 0) {
+        refuse(text, fmt::format("node {} has no GPU", n));
+      }
       for (std::uint32_t i = 0; i < node.vertices; ++i) {
         const VertexId v{static_cast<std::uint32_t>(node.first_vertex) + i};
         change_vertex(topology, v, change, true);

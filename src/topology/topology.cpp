@@ -187,7 +187,35 @@ std::uint32_t Topology::links_of_nodes() const {
 }
 
 const GpuModel& Topology::gpu_model(std::uint32_t rank) const {
+  return model_of_gpu.empty() ? bought_gpu_model(rank) : gpu_models[model_of_gpu[rank]];
+}
+
+const GpuModel& Topology::bought_gpu_model(std::uint32_t rank) const {
   return gpu_models[nodes[node_of_rank(rank)].gpu_model];
+}
+
+void Topology::slow_gpu(std::uint32_t rank, double compute_factor, double memory_factor) {
+  require(compute_factor > 0 && compute_factor <= 1 && memory_factor > 0 && memory_factor <= 1,
+          "shares of a GPU's rates above 0 and at most 1");
+  const std::uint32_t bought = nodes[node_of_rank(rank)].gpu_model;
+  std::uint32_t model = bought;
+  if (compute_factor < 1 || memory_factor < 1) {
+    GpuModel slow = gpu_models[bought];
+    slow.compute_factor = compute_factor;
+    slow.memory_factor = memory_factor;
+    for (auto& [dtype, rate] : slow.flops) rate = rate * compute_factor;
+    slow.memory_bandwidth = slow.memory_bandwidth * memory_factor;
+    const auto known = std::ranges::find(gpu_models, slow);
+    model = static_cast<std::uint32_t>(known - gpu_models.begin());
+    if (known == gpu_models.end()) gpu_models.push_back(std::move(slow));
+  }
+  if (model_of_gpu.empty()) {
+    if (model == bought) return;
+    for (std::uint32_t r = 0; r < gpus.size(); ++r) {
+      model_of_gpu.push_back(nodes[node_of_rank(r)].gpu_model);
+    }
+  }
+  model_of_gpu[rank] = model;
 }
 
 std::string vertex_name(const Topology& topology, VertexId v) {

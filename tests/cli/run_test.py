@@ -1,6 +1,7 @@
 """Does `flyover run` tell the same story in all its outputs?"""
 import collections
 import csv
+import gzip
 import io
 import json
 
@@ -65,6 +66,14 @@ class Run(CliTest):
                 self.assertLessEqual(end, begin)
         last = max(end for slices in tracks.values() for _, end in slices)
         self.assertAlmostEqual(last / 1e6, result["time_us"], places=5)
+
+    def test_a_compressed_timeline_is_the_same_timeline(self):
+        for name in "t.json", "t.json.gz", "u.json.gz":
+            self.succeeds(*LAYER, "--timeline", name)
+        compressed = (self.folder / "t.json.gz").read_bytes()
+        self.assertEqual(gzip.decompress(compressed), (self.folder / "t.json").read_bytes())
+        self.assertEqual(compressed, (self.folder / "u.json.gz").read_bytes())
+        self.assertEqual(compressed[4:8], bytes(4), "no time of writing")
 
     def test_the_order_in_the_file_does_not_matter(self):
         layer = json.loads((SOURCE / "workloads/all-reduce-1g.json").read_text())

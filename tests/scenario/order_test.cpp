@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "flyover/io/result_writer.hpp"
+#include "flyover/io/timeline_writer.hpp"
 #include "support/cluster.hpp"
 #include "support/clusters.hpp"
 

@@ -12,6 +12,7 @@
 #include "flyover/base/error.hpp"
 #include "flyover/io/model_reader.hpp"
 #include "flyover/io/result_writer.hpp"
+#include "flyover/io/timeline_writer.hpp"
 #include "flyover/io/topology_reader.hpp"
 #include "support/cluster.hpp"
 #include "support/clusters.hpp"
@@ -184,7 +185,7 @@ TEST_CASE("a slow link splits off what it touches, and no more", "[scenario][cla
   CHECK(classes(c, homogeneous(8)) == 2);
 }
 
-TEST_CASE("a slow GPU splits off its node and its rail", "[scenario][classes]") {
+TEST_CASE("a node of slow GPUs splits off, and no more", "[scenario][classes]") {
   Topology topology = rails(8);
   GpuModel slow = test::plain_gpu();
   slow.name = "slow";
@@ -193,6 +194,14 @@ TEST_CASE("a slow GPU splits off its node and its rail", "[scenario][classes]") 
   topology.nodes[NodeId{2}].gpu_model = 1;
   const Cluster c(std::move(topology), test::library("nccl", {{"NCCL_ALGO", "Ring"}}));
   CHECK(classes(c, homogeneous(8)) == 2);
+}
+
+TEST_CASE("a straggler splits off its node, its rail, and itself", "[scenario][classes]") {
+  Topology topology = rails(8);
+  topology.slow_gpu(17, 0.8, 1);
+  const Cluster c(std::move(topology), test::library("nccl", {{"NCCL_ALGO", "Ring"}}));
+  // Itself, its node, its rail, everybody else: all of them begin their kernels alike.
+  CHECK(classes(c, homogeneous(8)) == 4);
 }
 
 TEST_CASE("classes do not depend on the order of programs and groups", "[scenario][classes]") {
@@ -231,7 +240,22 @@ TEST_CASE("a deadlock is told rank by rank", "[scenario][classes]") {
 TEST_CASE("tracks of classes say for how many ranks they stand", "[scenario][classes]") {
   const Cluster c(rails(4), test::library("nccl", {{"NCCL_ALGO", "Ring"}}));
   const Replay replayed = replay(c.topology, c.cost, homogeneous(4), {.timeline = true});
-  CHECK(replayed.trace.tracks.front().process == "rank 0 (node0/gpu0; stands for 32 ranks)");
+  CHECK(replayed.trace.tracks.front().process == "rank 0 (node0/gpu0), stands for 32 ranks: 0-31");
+
+  // A straggler parts its rail and its node from the rest.
+  Topology topology = rails(4);
+  topology.slow_gpu(17, 0.8, 1);
+  const Cluster slow(std::move(topology), test::library("nccl", {{"NCCL_ALGO", "Ring"}}));
+  const Replay parted = replay(slow.topology, slow.cost, homogeneous(4), {.timeline = true});
+  std::vector<std::string> processes;
+  for (const Track& track : parted.trace.tracks) {
+    if (processes.empty() || processes.back() != track.process) processes.push_back(track.process);
+  }
+  CHECK(processes == std::vector<std::string>{
+                         "rank 0 (node0/gpu0), stands for 21 ranks: 0, 2-8, 10-15, 24, 26-31",
+                         "rank 1 (node0/gpu1), stands for 3 ranks: 1, 9, 25",
+                         "rank 16 (node2/gpu0), stands for 7 ranks: 16, 18-23",
+                         "rank 17 (node2/gpu1)", "links"});
 }
 
 namespace {

@@ -1,5 +1,7 @@
 // Operation graphs: who starts when, where the time goes, and what is said when nothing can go on.
 
+#include <array>
+
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
@@ -57,6 +59,29 @@ TEST_CASE("the breakdown adds up to the run", "[scenario][replay]") {
           .result;
   CHECK(total(r.breakdown) == Approx(to_microseconds(r.time)).epsilon(1e-9));
   CHECK(r.operations == 48);
+}
+
+TEST_CASE("a slow GPU takes longer for what it computes, and for nothing else",
+          "[scenario][replay]") {
+  const auto times = [](double compute_factor, double memory_factor) {
+    Topology topology = crossbar(2, 100_GBps, 0ns);
+    topology.slow_gpu(1, compute_factor, memory_factor);
+    const Cluster c(std::move(topology), library("ideal"));
+    const auto run = [&](const std::string& op) {
+      return c.time(
+          fmt::format(R"({{"ranks": 2, "programs": [{{"ranks": "0-1", "ops": [{}]}}]}})", op));
+    };
+    return std::array{
+        run(R"({"id": "k", "op": "compute", "flops": "1 TFLOP", "dtype": "bf16", "efficiency": 0.5})"),
+        run(R"({"id": "k", "op": "compute", "bytes": "1 GB", "memory_efficiency": 0.5})"),
+        run(R"({"id": "k", "op": "compute", "duration": "3 ms"})"),
+        run(R"({"id": "c", "op": "copy", "bytes": "1 GB"})"),
+        run(R"({"id": "d", "op": "delay", "duration": "3 ms"})")};
+  };
+  const auto [flops, bytes, recorded, copy, delay] = times(1, 1);
+  CHECK(times(0.75, 1) ==
+        std::array{from_seconds(to_seconds(flops) / 0.75), bytes, Duration{4ms}, copy, delay});
+  CHECK(times(1, 0.5) == std::array{flops, 2 * bytes, recorded, 2 * copy, delay});
 }
 
 TEST_CASE("a pipeline's bubble is the wait for a peer", "[scenario][replay]") {
@@ -137,10 +162,16 @@ TEST_CASE("the slices of a track never overlap, and cover what the ranks did",
   }
   // Byte for byte: the link track's area is what the links moved.
   double area = 0;
-  for (const Slice& s : r.trace.slices) {
-    REQUIRE(s.begin < s.end);
-    REQUIRE(s.value <= 1 + 1e-9);
-    if (s.category == "load") area += s.value * to_seconds(s.end - s.begin);
+  for (const Slice& s : r.trace.slices) REQUIRE(s.begin < s.end);
+  REQUIRE(r.trace.loads.size() > 1);
+  for (std::size_t i = 0; i < r.trace.loads.size(); ++i) {
+    const LoadChange& load = r.trace.loads[i];
+    REQUIRE(load.share <= 1 + 1e-9);
+    if (load.share == 0) continue;  // The last of a track is none.
+    const LoadChange& next = r.trace.loads.at(i + 1);
+    REQUIRE(next.track == load.track);
+    REQUIRE(load.at < next.at);
+    area += load.share * to_seconds(next.at - load.at);
   }
   const auto links = r.result.links.front();
   CHECK(links.name == "nvlink");
@@ -158,9 +189,49 @@ TEST_CASE("only some ranks of a large run are recorded, and the trace says so",
   const Replay full = c.run(workload, options);
   REQUIRE(full.trace.notes.size() == 1);
   CHECK(full.trace.notes[0] ==
-        "3 of 16 ranks are recorded: the first 2 and the first of every program");
+        "3 of 16 ranks are recorded: the first of every program and the first 2");
   options.reduce = true;
   CHECK(c.run(workload, options).trace.notes.empty());  // Of both classes.
+}
+
+TEST_CASE("a load that changes too often is shown as means, which add up", "[scenario][replay]") {
+  const Cluster c(crossbar(2, 100_GBps, 0ns), library("ideal"));
+  const Replay r = c.run(R"({"ranks": 2, "groups": {"tp": [[0,1]]}, "programs": [
+    {"ranks": "0-1", "repeat": 6001, "ops": [
+      {"id": "x", "op": "all_reduce", "bytes": "1 MB", "group": "tp", "stream": "s"},
+      {"id": "d", "op": "delay", "duration": "7 us", "stream": "s"}]}]})",
+                         {.timeline = true});
+  CHECK(r.trace.loads.size() <= 10'001);
+  double area = 0;
+  for (std::size_t i = 0; i + 1 < r.trace.loads.size(); ++i) {
+    REQUIRE(r.trace.loads[i].at < r.trace.loads[i + 1].at);
+    area += r.trace.loads[i].share * to_seconds(r.trace.loads[i + 1].at - r.trace.loads[i].at);
+  }
+  CHECK(r.trace.loads.back().share == 0);
+  CHECK(area ==
+        Approx(r.result.links.front().mean_utilisation * to_seconds(r.result.time)).epsilon(1e-6));
+  REQUIRE(!r.trace.notes.empty());
+  CHECK(r.trace.notes.back() ==
+        "the load of nvlink changes too often to be shown: means of 10.201701 us");
+}
+
+TEST_CASE("a timeline that nobody asked to be large has 100,000 operations, and every program",
+          "[scenario][replay]") {
+  const Cluster c(crossbar(16, 100_GBps, 0ns));
+  const ReplayOptions options{.reduce = false, .timeline = true};
+  const Replay r = c.run(R"({"ranks": 16, "programs": [
+    {"ranks": "0-13", "repeat": 20000, "ops": [{"id": "a", "op": "delay", "duration": "1 us"}]},
+    {"ranks": "14-15", "ops": [{"id": "b", "op": "delay", "duration": "1 us"}]}]})",
+                         options);
+  REQUIRE(r.trace.notes.size() == 1);
+  CHECK(r.trace.notes[0] ==
+        "5 of 16 ranks are recorded: the first of every program and as many more as make 100000 "
+        "operations");
+  std::vector<std::uint32_t> recorded;
+  for (const Track& track : r.trace.tracks) {
+    if (track.process != "links") recorded.push_back(track.rank);
+  }
+  CHECK(recorded == std::vector<std::uint32_t>{0, 1, 2, 3, 14});
 }
 
 TEST_CASE("a faster resource shortens the run by as much as it limits it", "[scenario][replay]") {

@@ -10,5 +10,7 @@ flyover_test(scenario
   ${CMAKE_CURRENT_LIST_DIR}/training_series_test.cpp)
 flyover_test(rank_classes
   ${CMAKE_CURRENT_LIST_DIR}/rank_classes_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/reduction_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/../support/random_jobs.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/../support/regular_jobs.cpp
   ${CMAKE_CURRENT_LIST_DIR}/../support/topologies.cpp)

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
-#include <random>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "support/clusters.hpp"
+#include "support/dice.hpp"
 #include "support/topologies.hpp"
 
 namespace flyover::test {
@@ -17,27 +17,6 @@ namespace flyover::test {
 namespace {
 
 using namespace literals;
-
-// std::uniform_int_distribution differs between libraries; this does not.
-class Dice {
- public:
-  explicit Dice(std::uint64_t seed) : engine_(seed) {}
-  std::uint32_t below(std::uint32_t n) { return static_cast<std::uint32_t>(engine_() % n); }
-  bool one_in(std::uint32_t n) { return below(n) == 0; }
-  template <class T>
-  const T& of(const std::vector<T>& options) {
-    return options[below(static_cast<std::uint32_t>(options.size()))];
-  }
-  template <class T>
-  void shuffle(std::vector<T>& items) {
-    for (std::size_t i = items.size(); i > 1; --i) {
-      std::swap(items[i - 1], items[below(static_cast<std::uint32_t>(i))]);
-    }
-  }
-
- private:
-  std::mt19937_64 engine_;
-};
 
 Topology random_cluster(Dice& dice, std::uint32_t most_gpus, std::string& description) {
   ClusterSpec spec;

@@ -13,7 +13,11 @@
 
 namespace flyover::io {
 
-// The GPU that all ranks have. Throws InputError when there are several kinds.
+// The GPU that all ranks were bought with. Throws InputError when there are several kinds.
+[[nodiscard]] const GpuModel& bought_gpu_model(const Topology& topology);
+
+// The same, for what takes ranks as equally fast: throws InputError for a GPU that is slower than
+// bought, too.
 [[nodiscard]] const GpuModel& only_gpu_model(const Topology& topology);
 
 // What a GPU decides of a job: FP8 matrix units of Hopper read one operand order only (Transformer

@@ -3,6 +3,7 @@
 // Runs an operation graph on a cluster: the place where time passes.
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,9 +19,10 @@ struct ReplayOptions {
   // Ranks that behave alike are simulated once. Times are the same either way.
   bool reduce = true;
   bool timeline = false;
-  // A rank's tracks are recorded for all ranks up to this many, else for the first rank of every
-  // program and as many more. Reduced runs count the ranks that they simulate.
-  std::uint32_t timeline_ranks = 64;
+  // The first rank of every program has tracks in a timeline, and so have the first ranks up to
+  // this many; not stated: as many more in order of rank as make a timeline of 100,000 operations.
+  // Reduced runs count the ranks that they simulate.
+  std::optional<std::uint32_t> timeline_ranks = {};
   // Capacity factors by class name ("nvlink", "sm", "hbm", ...); "latency" divides start-ups and
   // link latencies. For what-if runs.
   std::map<std::string, double> scale = {};

@@ -110,6 +110,12 @@ struct Override {
   std::optional<Duration> latency;
   // The last three change, for a NIC or node, the links at its network ports; for any other vertex,
   // every link at it.
+
+  // A GPU, or every GPU of a node, that reaches this share of the FLOP rates (of every data type)
+  // or of the memory bandwidth that it was bought with, above 0 and at most 1. What is not given
+  // stays as it is.
+  std::optional<double> compute_factor = {};
+  std::optional<double> memory_factor = {};
 };
 void apply_override(Topology& topology, const Override& change);
 // Whether it leaves switches and cables of the fabric, beyond the ports of nodes, alone. Throws

@@ -23,6 +23,10 @@ struct GpuModel {
   double flop_efficiency = 0.75;
   double memory_efficiency = 0.9;
   std::uint32_t sms = 0;  // SMs, or compute units on AMD.
+  // What a GPU that is slower than bought reaches: `flops` and `memory_bandwidth` are multiplied
+  // already. 1: as bought.
+  double compute_factor = 1;
+  double memory_factor = 1;
   // The scale-up link generation, which picks cost parameters: "nvlink4", "xgmi-mi300", "pcie5".
   std::string scale_up;
   std::string source;

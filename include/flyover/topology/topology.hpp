@@ -93,7 +93,7 @@ struct Node {
   std::uint32_t links = 0;
   std::uint32_t first_gpu = 0;  // A node's GPUs are consecutive in Topology::gpus.
   std::uint32_t gpus = 0;
-  std::uint32_t gpu_model = 0;  // Index into Topology::gpu_models.
+  std::uint32_t gpu_model = 0;  // Index into Topology::gpu_models, as bought.
   bool in_switch_reduction = false;
   std::string nic_model;   // "ConnectX-7"; "" when it has no NICs.
   std::string cpu_vendor;  // "intel", "amd", "arm"; "" when not known.
@@ -105,7 +105,10 @@ struct Topology {
   IdVector<LinkId, Link> links;
   IdVector<NodeId, Node> nodes;
   std::vector<VertexId> gpus;  // Rank r of a workload runs on gpus[r].
+  // As bought; those that slow_gpu() made of them follow.
   std::vector<GpuModel> gpu_models;
+  // By rank, index into gpu_models; empty while every GPU is as its node was bought.
+  std::vector<std::uint32_t> model_of_gpu;
   std::string fabric;         // "single-switch", "rail-optimized", ...; "none" without one.
   std::string fabric_preset;  // "ndr", ...: the network generation, which picks cost parameters.
   bool in_network_reduction = false;  // The fabric's switches can reduce (SHARP).
@@ -131,8 +134,12 @@ struct Topology {
   // The links of nodes (Node::first_link) come first, node by node: so many of them.
   [[nodiscard]] std::uint32_t links_of_nodes() const;
 
-  // The GPU model of a rank's GPU.
+  // The GPU model of a rank's GPU as it is, and as it was bought. They have one name.
   [[nodiscard]] const GpuModel& gpu_model(std::uint32_t rank) const;
+  [[nodiscard]] const GpuModel& bought_gpu_model(std::uint32_t rank) const;
+  // Makes the GPU of `rank` reach these shares of the FLOP rates and of the memory bandwidth that
+  // it was bought with. Requires shares above 0 and at most 1. Invalidates references to models.
+  void slow_gpu(std::uint32_t rank, double compute_factor, double memory_factor);
   [[nodiscard]] NodeId node_of_rank(std::uint32_t rank) const { return vertices[gpus[rank]].node; }
 
  private:

@@ -257,6 +257,15 @@ TEST_CASE("a wrong argument is refused with the nearest right one", "[topology][
   CHECK_THAT(load_error("missing.json"), Catch::StartsWith("missing.json: "));
 }
 
+TEST_CASE("a straggler is one GPU of its node", "[topology][reader]") {
+  const Topology topology = read(R"({"node": "dgx-h100", "nodes": 2, "overrides": [
+    {"select": "gpu[node=1,index=3]", "compute_factor": 0.8, "memory_factor": 0.9}]})");
+  CHECK(topology.gpu_model(11).compute_factor == 0.8);
+  CHECK(topology.gpu_model(11).memory_factor == 0.9);
+  CHECK(topology.gpu_model(10) == topology.gpu_model(0));
+  CHECK(mentions(topology.notes, "gpu[node=1,index=3]"));
+}
+
 TEST_CASE("settings override a preset's values by path", "[topology][reader]") {
   const std::vector<Setting> settings{{"fabric.oversubscription", "2"},
                                       {"fabric.nodes_per_unit", "32"},
@@ -459,6 +468,26 @@ TEST_CASE("wrong files are refused at the place of the mistake", "[topology][rea
              Catch::Contains("/overrides/0/select: selector \"nic[node=9]\": matches nothing"));
   CHECK_THAT(error_of(R"({"node": "dgx-h100", "overrides": [{"select": "nic", "state": "off"}]})"),
              Catch::Contains("/overrides/0/state: "));
+  CHECK_THAT(
+      error_of(R"({"node": "dgx-h100", "overrides": [{"select": "nic[node=0]",
+                          "compute_factor": 0.5}]})"),
+      Catch::EndsWith("/overrides/0/select: selector \"nic[node=0]\": a compute_factor is of "
+                      "gpus and nodes, not of a nic"));
+  CHECK_THAT(error_of(R"({"node": "dgx-h100", "overrides": [{"select": "gpu[node=0]",
+                          "memory_factor": 2}]})"),
+             Catch::EndsWith("expected a memory_factor above 0 and at most 1, got 2"));
+  CHECK_THAT(error_of(R"({"node": "dgx-h100", "overrides": [{"select": "gpu[node=0]",
+                          "compute_factor": 0}]})"),
+             Catch::Contains("/overrides/0/compute_factor: "));
+  CHECK_THAT(error_of(R"({"node": "dgx-h100", "overrides": [{"select": "gpu[node=0]",
+                          "compute": 0.5}]})"),
+             Catch::Contains("/overrides/0/compute: is not a known option"));
+  CHECK_THAT(error_of(R"({"gpu": "h100", "edges": [],
+                          "vertices": [{"name": "a", "kind": "gpu", "compute_factor": 1.5}]})"),
+             Catch::EndsWith("/vertices/0/compute_factor: expected a share of at most 1, got 1.5"));
+  CHECK_THAT(error_of(R"({"gpu": "h100", "edges": [], "vertices": [{"name": "a", "kind": "gpu"},
+                          {"name": "b", "kind": "switch", "memory_factor": 0.5}]})"),
+             Catch::EndsWith("/vertices/1/memory_factor: only a gpu computes"));
   CHECK_THAT(error_of(R"({"node": "dgx-h100", "notes": []})"),
              Catch::EndsWith("/notes: belongs to a graph with \"vertices\" and \"edges\""));
 }

@@ -79,6 +79,25 @@ TEST_CASE("changed links and vertices survive the round trip", "[topology][write
   check_equal(read(topology_json(topology)), topology);
 }
 
+TEST_CASE("slow GPUs survive the round trip", "[topology][writer]") {
+  Topology topology = load_topology("dgx-h100:2");
+  Override change;
+  change.selector = "node[index=0]";
+  change.memory_factor = 0.7;
+  apply_override(topology, change);
+  change = {};
+  change.selector = "gpu[node=1,index=3]";
+  change.compute_factor = 1.0 / 3;
+  apply_override(topology, change);
+  const Topology again = read(topology_json(topology));
+  check_equal(again, topology);
+  CHECK(topology_json(again) == topology_json(topology));
+  for (std::uint32_t rank = 0; rank < 16; ++rank) {
+    CHECK(again.gpu_model(rank) == topology.gpu_model(rank));
+    CHECK(again.bought_gpu_model(rank) == topology.bought_gpu_model(rank));
+  }
+}
+
 TEST_CASE("an explicit graph keeps its own names, however odd", "[topology][writer]") {
   const Topology topology = read(R"({ "name": "odd <\"&\"> one", "gpu_models": ["h100"],
     "vertices": [ { "name": "a \"b\"", "kind": "gpu" }, { "name": "c<d>&", "kind": "gpu" } ],

@@ -18,6 +18,14 @@ Override down(std::string selector) {
   return change;
 }
 
+Override slow(std::string selector, std::optional<double> compute, std::optional<double> memory) {
+  Override change;
+  change.selector = std::move(selector);
+  change.compute_factor = compute;
+  change.memory_factor = memory;
+  return change;
+}
+
 std::size_t links_down(const Topology& topology) {
   return static_cast<std::size_t>(std::ranges::count(topology.links, false, &Link::up));
 }
@@ -150,6 +158,48 @@ TEST_CASE("a degraded link knows what it was bought as", "[topology]") {
   CHECK(links_at(topology, 100_Gbps) == 16);
 }
 
+TEST_CASE("one GPU of a node can be slower than the others", "[topology]") {
+  Topology topology = pair_of_nodes();
+  const GpuModel bought = topology.gpu_models.front();
+  apply_override(topology, slow("gpu[node=1,index=3]", 0.75, std::nullopt));
+  for (std::uint32_t rank = 0; rank < 16; ++rank) {
+    CAPTURE(rank);
+    CHECK(topology.bought_gpu_model(rank) == bought);
+    CHECK((topology.gpu_model(rank) == bought) == (rank != 11));
+  }
+  const GpuModel& straggler = topology.gpu_model(11);
+  CHECK(straggler.name == bought.name);
+  CHECK(straggler.memory_bandwidth == bought.memory_bandwidth);
+  for (const auto& [dtype, rate] : bought.flops) CHECK(straggler.flops.at(dtype) == rate * 0.75);
+
+  // Shares are of what was bought, and each stays until it is changed.
+  apply_override(topology, slow("gpu[node=1,index=3|4]", std::nullopt, 0.5));
+  CHECK(topology.gpu_model(11).compute_factor == 0.75);
+  CHECK(topology.gpu_model(11).memory_bandwidth == bought.memory_bandwidth * 0.5);
+  CHECK(topology.gpu_model(12).compute_factor == 1);
+  CHECK(topology.gpu_model(12).flops == bought.flops);
+  apply_override(topology, slow("gpu", 1, 1));
+  for (std::uint32_t rank = 0; rank < 16; ++rank) CHECK(topology.gpu_model(rank) == bought);
+}
+
+TEST_CASE("a slow node has slow GPUs", "[topology]") {
+  Topology topology = pair_of_nodes();
+  apply_override(topology, slow("node[index=1]", 0.9, 0.8));
+  CHECK(topology.gpu_model(7).compute_factor == 1);
+  for (std::uint32_t rank = 8; rank < 16; ++rank) {
+    CHECK(topology.gpu_model(rank).compute_factor == 0.9);
+    CHECK(topology.gpu_model(rank).memory_factor == 0.8);
+  }
+  CHECK(topology.gpu_models.size() == 2);  // As bought, and slow.
+}
+
+TEST_CASE("nobody who is as bought costs anything", "[topology]") {
+  Topology topology = pair_of_nodes();
+  apply_override(topology, slow("gpu", 1, std::nullopt));
+  CHECK(topology.model_of_gpu.empty());
+  CHECK(topology.gpu_models.size() == 1);
+}
+
 TEST_CASE("one of several parallel cables can be cut", "[topology]") {
   Topology topology = pair_of_nodes();
   apply_override(topology, down("link[kind=leaf-spine,rail=3,index=1]"));
@@ -191,11 +241,20 @@ TEST_CASE("a wrong selector is refused with what would be right", "[topology]") 
   Override nothing;
   nothing.selector = "nic";
   CHECK(error_of(nothing) ==
-        "selector \"nic\": changes nothing: expected a state, bandwidth, factor or latency");
+        "selector \"nic\": changes nothing: expected a state, bandwidth, factor, latency, "
+        "compute_factor or memory_factor");
   Override factor;
   factor.selector = "nic";
   factor.factor = 1.5;
   CHECK(error_of(factor) == "selector \"nic\": expected a factor above 0 and at most 1, got 1.5");
+  CHECK(error_of(slow("gpu", 0, std::nullopt)) ==
+        "selector \"gpu\": expected a compute_factor above 0 and at most 1, got 0");
+  CHECK(error_of(slow("gpu", std::nullopt, 1.5)) ==
+        "selector \"gpu\": expected a memory_factor above 0 and at most 1, got 1.5");
+  CHECK(error_of(slow("nic[node=0]", 0.5, std::nullopt)) ==
+        "selector \"nic[node=0]\": a compute_factor is of gpus and nodes, not of a nic");
+  CHECK(error_of(slow("link[kind=nvlink]", std::nullopt, 0.5)) ==
+        "selector \"link[kind=nvlink]\": a memory_factor is of gpus and nodes, not of a link");
 }
 
 }  // namespace flyover::test
