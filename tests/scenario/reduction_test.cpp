@@ -34,7 +34,8 @@ double median(std::vector<double> values) {
 // behind, hence a function of its own.
 std::optional<ReductionCheck> check_of(const test::RegularJob& job) {
   try {
-    return verify_reduction(job.cluster->topology, job.cluster->cost, job.workload);
+    return verify_reduction({job.cluster->topology, job.cluster->cost},
+                            {job.cluster->topology, job.cluster->cost}, job.workload);
   } catch (const InputError&) {       // No algorithm of the library.
   } catch (const SimulationError&) {  // A fault cut the cluster in two.
   }
