@@ -44,7 +44,7 @@ double ClusterResources::capacity(ResourceId r) const {
 }
 
 std::vector<ResourceClassStats> ClusterResources::statistics(
-    const std::function<const ResourceUse&(ResourceId)>& use_of, Duration time) const {
+    const std::function<ResourceUse(ResourceId)>& use_of, Duration time) const {
   std::vector<ResourceClassStats> all(resource_classes);
   std::vector<ResourceId> busiest(resource_classes);
   std::vector<double> most(resource_classes, -1.0);
@@ -52,7 +52,7 @@ std::vector<ResourceClassStats> ClusterResources::statistics(
     const ResourceId r{i};
     const std::size_t c = class_of(r);
     ResourceClassStats& stats = all[c];
-    const ResourceUse& use = use_of(r);
+    const ResourceUse use = use_of(r);
     ++stats.count;
     stats.amount += use.amount;
     stats.peak_utilisation = std::max(stats.peak_utilisation, use.peak);

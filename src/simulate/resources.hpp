@@ -45,7 +45,7 @@ class ClusterResources {
   // What every class did in a run that took `time`; classes that the cluster lacks are left out.
   // `use_of`: the engine's account of a resource.
   [[nodiscard]] std::vector<ResourceClassStats> statistics(
-      const std::function<const ResourceUse&(ResourceId)>& use_of, Duration time) const;
+      const std::function<ResourceUse(ResourceId)>& use_of, Duration time) const;
 
  private:
   const Topology& topology_;

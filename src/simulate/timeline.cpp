@@ -73,6 +73,15 @@ void Timeline::close(ClassState& state, Time now) {
   state.since = now;
 }
 
+void Timeline::skip(Time now, Duration later, const std::string& name) {
+  for (ClassState& state : classes_) {
+    if (state.track == absent) continue;
+    close(state, now);
+    state.since = now + later;
+    trace_.slices.push_back({state.track, now, state.since, name, "elided", {}, 0});
+  }
+}
+
 Trace Timeline::finish(Time end) {
   for (ClassState& state : classes_) close(state, end);
   std::ranges::stable_sort(trace_.slices, [](const Slice& a, const Slice& b) {

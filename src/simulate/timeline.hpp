@@ -26,6 +26,9 @@ class Timeline {
   // A stream that loads links changed its rate.
   void load(const std::vector<ClassLoad>& classes, double by, Time now);
 
+  // Links go on later by so much, as they were.
+  void skip(Time now, Duration later, const std::string& name);
+
   [[nodiscard]] Trace finish(Time end);
 
  private:

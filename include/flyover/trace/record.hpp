@@ -23,7 +23,8 @@ struct Slice {
   Time begin;
   Time end;
   std::string name;      // "mlp", "all_reduce ar (ring, Simple)", "62 %"
-  std::string category;  // "compute", "startup", "wait", a group family such as "tp", "load"
+  std::string category;  // "compute", "startup", "wait", a group family such as "tp", "load";
+                         // "elided": what repeats and was not recorded again
   std::string detail;    // One line of arguments, may be empty.
   double value = 0;      // Category "load": the share of the class's capacity in use.
 };
