@@ -269,6 +269,7 @@ Workload read_collectives(const Field& root, std::uint32_t gpus) {
     const std::uint32_t repeat = field.has("repeat") ? field["repeat"].count() : 1;
     const std::uint32_t held = std::min(repeat, held_copies);
     check_room(field, ops.size() + held);
+    op.sections_before = static_cast<std::uint32_t>(sections.size());
     if (held < repeat) {
       op.section = static_cast<std::uint32_t>(sections.size());
       sections.push_back({repeat - held, "calls", 1});

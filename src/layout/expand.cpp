@@ -108,6 +108,12 @@ class Stage {
     }
     special.push_back(last_pass);
     for (StepRepeat& repeat : repeats) {
+      // The last pass gathers for one that is like none before.
+      if (by_unit_ && overlap_.parameters) {
+        while (repeat.end > repeat.begin &&
+               steps_[--repeat.end].kind == StepKind::WeightGradient) {
+        }
+      }
       for (const std::size_t i : special) {
         if (i < repeat.begin || i >= repeat.end) continue;
         // Whatever is longer stays.

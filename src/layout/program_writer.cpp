@@ -41,6 +41,7 @@ void ProgramWriter::label(std::string_view unit, std::string_view pass, std::uin
 
 void ProgramWriter::mark(std::uint32_t section, std::uint32_t copy) {
   flush();
+  if (section_ != no_section && section != section_) sections_before_ = section_ + 1;
   section_ = section;
   copy_ = copy;
 }
@@ -59,6 +60,7 @@ std::uint32_t ProgramWriter::emit(std::uint32_t stream, const Ops& after, Fill f
   op.stream = streams_[stream];
   op.section = section_;
   op.copy = copy_;
+  op.sections_before = sections_before_;
   const std::uint32_t last = std::exchange(last_on_stream_[stream], index);
   for (const std::uint32_t other : after) {
     if (other != last) op.after.push_back(other);  // The stream's order is enough.

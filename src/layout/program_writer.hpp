@@ -99,6 +99,7 @@ class ProgramWriter {
   std::uint32_t micro_batch_ = 0;
   std::uint32_t section_ = no_section;
   std::uint32_t copy_ = 0;
+  std::uint32_t sections_before_ = 0;
 };
 
 }  // namespace flyover

@@ -47,6 +47,15 @@ void Recurrence::find_places(std::uint32_t section) {
       const auto first = std::ranges::find_if(ops, [&](std::uint32_t op) { return is_behind[op]; });
       places.behind.push_back(static_cast<std::uint32_t>(first - ops.begin()));
     }
+    places.needed.resize(orders_[p].ops.size());
+    for (const Operation& op : program.ops) {
+      if (op.section != section) continue;
+      for (const std::uint32_t other : op.after) {
+        if (program.ops[other].section == section) continue;
+        std::uint32_t& needed = places.needed[orders_[p].stream[other]];
+        needed = std::max(needed, orders_[p].place[other] + 1);
+      }
+    }
   }
 }
 
@@ -184,6 +193,8 @@ bool Recurrence::recurs(std::uint32_t section, const Moment& before, const Momen
       SlotState a = before.slots[first_slot_[rank] + s];
       const SlotState& b = after.slots[first_slot_[rank] + s];
       if (b.done + (b.next == OpState::Blocked ? 0U : 1U) > places.behind[s]) return false;
+      // Later copies do not wait for what the first one does.
+      if (a.done < places.needed[s]) return false;
       if (range.period == 0) {
         // It may wait for a long time, but not do anything.
         if (a.done != b.done || a.next != b.next || b.next == OpState::Running) return false;

@@ -108,7 +108,8 @@ class Recurrence {
   // A section in a program.
   struct Places {
     std::vector<SectionRange> ranges;   // By stream.
-    std::vector<std::uint32_t> behind;  // By stream: the first operation behind the section.
+    std::vector<std::uint32_t> behind;  // By stream: the first operation behind the section,
+    std::vector<std::uint32_t> needed;  // and how many before it the first copy waits for.
   };
   // The stream of one rank that says when to look, some times per copy.
   struct Clock {

@@ -55,7 +55,8 @@ class Regularity {
       : program_(program),
         section_(section),
         order_(stream_order(program)),
-        ranges_(section_ranges(program, order_, section)) {}
+        ranges_(section_ranges(program, order_, section)),
+        behind_(behind_section(program, order_, section)) {}
 
   std::string problem() {
     for (std::size_t s = 0; s < ranges_.size(); ++s) {
@@ -114,8 +115,7 @@ class Regularity {
     return std::ranges::all_of(op.after, [&](std::uint32_t other) {
       const Operation& before = program_.ops[other];
       if (before.section == section_) return before.copy == op.copy || before.copy + 1 == op.copy;
-      const std::uint32_t s = order_.stream[other];
-      return op.copy == 0 && ranges_[s].period > 0 && order_.place[other] < ranges_[s].begin;
+      return op.copy == 0 && !behind_[other];
     });
   }
 
@@ -175,6 +175,7 @@ class Regularity {
   std::uint32_t section_;
   StreamOrder order_;
   std::vector<SectionRange> ranges_;
+  std::vector<bool> behind_;
   std::int64_t id_step_ = 0;
   std::int64_t name_step_ = 0;
   bool first_id_ = true;
@@ -225,7 +226,7 @@ class Unroller {
  private:
   struct Placed {
     std::uint32_t op = 0;
-    std::uint32_t shift = 0;  // Copies that it moved by.
+    std::uint32_t shift = 0;  // Copies that it, or its number, moved by.
   };
 
   // Before the section; copy by copy; behind it. On each stream that is its order.
@@ -248,6 +249,9 @@ class Unroller {
       for (const std::uint32_t op : ops) {
         const bool again = program_.ops[op].section == section_ && program_.ops[op].copy == 1;
         if (!again || shift == 0) index_[op] = static_cast<std::uint32_t>(placed_.size());
+        if (program_.ops[op].section != section_) {
+          shift = program_.ops[op].sections_before > section_ ? copies_ : 0;
+        }
         placed_.push_back({op, shift});
       }
     };

@@ -44,6 +44,7 @@ struct Operation {
   // Of a section that repeats (repetition.hpp): its index in Workload::sections, and which copy.
   std::uint32_t section = no_section;
   std::uint32_t copy = 0;
+  std::uint32_t sections_before = 0;  // In the program as it was written: of its number counts.
 };
 
 struct Program {

@@ -9,7 +9,7 @@
 // comes before and after belongs to the program once. Operations one period apart are alike: they
 // differ in copy, in the number at the end of id and name, which advances by the same every time,
 // and in `after`, which names operations one period apart. Copies wait for themselves and the copy
-// before; only the first waits for what comes before the section, on streams of the section. Calls
+// before; only the first waits for what is outside the section, and not for what waits for it. Calls
 // on one family, and messages to or from one peer with one tag, are on one stream.
 //
 // Copies are left out behind the first one. What waits from behind the section for a copy means the

@@ -38,6 +38,7 @@ Program program(std::uint32_t copies) {
   }
   const auto last = static_cast<std::uint32_t>(p.ops.size()) - 1;
   p.ops.push_back(operation("c", fmt::format("end of {}", copies), {last - 1, last}));
+  p.ops.back().sections_before = 1;
   for (std::uint32_t i = 0; i < p.ops.size(); ++i) p.ops[i].id = std::to_string(i);
   return p;
 }
