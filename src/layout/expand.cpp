@@ -110,8 +110,7 @@ class Stage {
     for (StepRepeat& repeat : repeats) {
       // The last pass gathers for one that is like none before.
       if (by_unit_ && overlap_.parameters) {
-        while (repeat.end > repeat.begin &&
-               steps_[--repeat.end].kind == StepKind::WeightGradient) {
+        while (repeat.end > repeat.begin && steps_[--repeat.end].kind == StepKind::WeightGradient) {
         }
       }
       for (const std::size_t i : special) {

@@ -74,8 +74,7 @@ class ProgramWriter {
   }
   [[nodiscard]] std::uint32_t stream_of(GroupKind kind);
   std::uint32_t point_to_point(OpKind kind, std::uint32_t stream, const Ops& after,
-                               std::int64_t offset, Bytes bytes, std::string tag,
-                               std::string name);
+                               std::int64_t offset, Bytes bytes, std::string tag, std::string name);
 
   const WriterContext& context_;
   bool counting_;

@@ -214,8 +214,7 @@ std::optional<StepRepeat> find_repeat(const std::vector<PipelineStep>& steps, st
 }
 
 // Whether `longer` is `steps` with one more period in each repeat.
-bool one_period_more(const std::vector<PipelineStep>& steps,
-                     const std::vector<StepRepeat>& repeats,
+bool one_period_more(const std::vector<PipelineStep>& steps, const std::vector<StepRepeat>& repeats,
                      const std::vector<std::int64_t>& apart_by,
                      const std::vector<PipelineStep>& longer) {
   std::vector<PipelineStep> made;

@@ -115,8 +115,7 @@ bool Recurrence::messages_keep_step(std::uint32_t section) const {
   const auto next = [&](std::uint32_t rank, std::uint64_t instance) {
     const auto op = static_cast<std::uint32_t>(instance - ranks_.first(rank));
     const StreamOrder& order = orders_[ranks_.program(rank)];
-    const SectionRange& range =
-        places_[section][ranks_.program(rank)].ranges[order.stream[op]];
+    const SectionRange& range = places_[section][ranks_.program(rank)].ranges[order.stream[op]];
     const std::uint32_t place = order.place[op] + range.period;
     const bool inside = range.period > 0 && range.holds(order.place[op]) && range.holds(place);
     return inside ? ranks_.first(rank) + order.ops[order.stream[op]][place] : no_instance;
@@ -178,9 +177,12 @@ std::optional<std::uint32_t> Recurrence::observe(Moment& moment) {
     return std::nullopt;
   }
   earlier_ = std::move(kept);
-  clock.kept.clear();
   clock.open = false;
   --open_;
+  // Time has a gap now.
+  for (Clock& other : clocks_) {
+    for (Moment& old : other.kept) old = {};
+  }
   return section;
 }
 

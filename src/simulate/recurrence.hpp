@@ -115,8 +115,8 @@ class Recurrence {
   struct Clock {
     std::uint32_t slot = absent;
     SectionRange range;
-    std::vector<std::uint32_t> mark;     // By place in a copy: which look, or absent.
-    std::vector<Moment> kept;            // By mark.
+    std::vector<std::uint32_t> mark;  // By place in a copy: which look, or absent.
+    std::vector<Moment> kept;         // By mark.
     bool open = false;
   };
 
@@ -131,12 +131,12 @@ class Recurrence {
 
   const Cast& cast_;
   const Ranks& ranks_;
-  std::vector<StreamOrder> orders_;             // By program.
-  std::vector<std::vector<Places>> places_;     // By section, by program.
-  std::vector<Clock> clocks_;                   // By section.
-  std::vector<std::uint32_t> first_slot_;       // By rank, and one more.
-  std::vector<std::uint32_t> done_;             // By slot.
-  std::vector<bool> clock_of_;                  // By slot: whether it is a clock.
+  std::vector<StreamOrder> orders_;          // By program.
+  std::vector<std::vector<Places>> places_;  // By section, by program.
+  std::vector<Clock> clocks_;                // By section.
+  std::vector<std::uint32_t> first_slot_;    // By rank, and one more.
+  std::vector<std::uint32_t> done_;          // By slot.
+  std::vector<bool> clock_of_;               // By slot: whether it is a clock.
   std::uint32_t open_ = 0;
   bool failed_ = false;
   std::uint32_t due_section_ = no_section;

@@ -98,12 +98,13 @@ class Counterparts {
     const StreamOrder all = stream_order(whole);
     const StreamOrder some = stream_order(shortened);
     for (std::uint32_t s = 0; s < all.ops.size(); ++s) {
-      const auto own = static_cast<std::uint32_t>(
-          std::ranges::find(some.names, all.names[s]) - some.names.begin());
+      const auto own = static_cast<std::uint32_t>(std::ranges::find(some.names, all.names[s]) -
+                                                  some.names.begin());
       require(own < some.names.size(), "a stream that both programs have");
       std::vector<Place> stream;
       for (const std::uint32_t op : some.ops[own]) stream.push_back({op, {}});
-      // What was left out first comes last here, so that numbers of operations stay true until then.
+      // What was left out first comes last here, so that numbers of operations stay true until
+      // then.
       for (auto out = left_out.rbegin(); out != left_out.rend(); ++out) {
         const std::uint32_t period = section_ranges(shortened, some, out->section)[own].period;
         insert(stream, out->done[first_stream + own], period, *out);
@@ -121,8 +122,8 @@ class Counterparts {
     std::vector<Place> more;
     for (std::uint64_t copy = 1; period > 0 && copy <= out.copies; ++copy) {
       for (std::uint32_t i = 0; i < period; ++i) {
-        more.push_back({stream[done - period + i].op,
-                        out.period * static_cast<std::int64_t>(copy)});
+        more.push_back(
+            {stream[done - period + i].op, out.period * static_cast<std::int64_t>(copy)});
       }
     }
     stream.insert(stream.begin() + done, more.begin(), more.end());

@@ -222,8 +222,8 @@ class Run {
           static_cast<double>(section.elided) * (after.amounts[r] - before.amounts[r]);
     }
     for (std::uint32_t p = 0; p < name_steps_.size(); ++p) {
-      name_steps_[p] += static_cast<std::int64_t>(section.elided) *
-                        name_step(workload_.programs[p], number);
+      name_steps_[p] +=
+          static_cast<std::int64_t>(section.elided) * name_step(workload_.programs[p], number);
     }
     if (times_ != nullptr) {
       std::vector<std::uint32_t> done;
@@ -249,25 +249,25 @@ class Run {
   void put_off(std::uint32_t section, const Moment& at, Duration later, const std::string& name) {
     std::vector<std::uint32_t> calls;
     std::vector<std::uint32_t> messages;
-    recurrence_->for_slots([&](std::uint32_t rank, std::uint32_t slot, std::uint32_t,
-                               std::uint32_t next) {
-      if (!recurrence_->repeats(rank, slot, section)) return;
-      const std::uint64_t instance = ranks_.first(rank) + next;
-      const bool begun = at.slots[slot].next != OpState::Blocked;
-      if (timeline_ && timeline_->records(rank)) {
-        const Time from = begun ? begun_[instance] : at.when;
-        timeline_->slice(rank, stream_of(rank, instance), from, from + later, name, "elided");
-      }
-      if (!begun) return;
-      begun_[instance] += later;
-      const Operation& op = operation(rank, instance);
-      if (op.kind == OpKind::Collective) {
-        calls.push_back(calls_.number(op.group, ranks_.group(op.group, rank),
-                                      program(rank).call_of[next]));
-      } else if (op.kind == OpKind::Send || op.kind == OpKind::Recv) {
-        messages.push_back(messages_.of(instance));
-      }
-    });
+    recurrence_->for_slots(
+        [&](std::uint32_t rank, std::uint32_t slot, std::uint32_t, std::uint32_t next) {
+          if (!recurrence_->repeats(rank, slot, section)) return;
+          const std::uint64_t instance = ranks_.first(rank) + next;
+          const bool begun = at.slots[slot].next != OpState::Blocked;
+          if (timeline_ && timeline_->records(rank)) {
+            const Time from = begun ? begun_[instance] : at.when;
+            timeline_->slice(rank, stream_of(rank, instance), from, from + later, name, "elided");
+          }
+          if (!begun) return;
+          begun_[instance] += later;
+          const Operation& op = operation(rank, instance);
+          if (op.kind == OpKind::Collective) {
+            calls.push_back(
+                calls_.number(op.group, ranks_.group(op.group, rank), program(rank).call_of[next]));
+          } else if (op.kind == OpKind::Send || op.kind == OpKind::Recv) {
+            messages.push_back(messages_.of(instance));
+          }
+        });
     for (std::vector<std::uint32_t>* list : {&calls, &messages}) {
       std::ranges::sort(*list);
       list->erase(std::unique(list->begin(), list->end()), list->end());
@@ -670,8 +670,8 @@ class Run {
   std::optional<Timeline> timeline_;
   std::vector<Time> begun_;  // By instance, when somebody asks.
   std::optional<Recurrence> recurrence_;
-  Time settled_;      // Of the engine: when the last event was.
-  Duration later_{};  // What was left out has taken so long.
+  Time settled_;                          // Of the engine: when the last event was.
+  Duration later_{};                      // What was left out has taken so long.
   std::vector<std::int64_t> name_steps_;  // By program: of numbers at the end of names.
   std::vector<double> more_amounts_;      // By resource of the engine: taken while left out.
   std::uint64_t events_ = 0;

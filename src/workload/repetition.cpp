@@ -70,15 +70,17 @@ class Regularity {
       const Operation& op = program_.ops[i];
       if (op.section != section_) continue;
       if (!waits_inside(i)) {
-        return fmt::format("operation \"{}\" that waits for what is not of its copy or the one "
-                           "before",
-                           op.id);
+        return fmt::format(
+            "operation \"{}\" that waits for what is not of its copy or the one "
+            "before",
+            op.id);
       }
       if (op.copy > 0 && !follows(i)) {
         return fmt::format("operation \"{}\" that is not like the one a copy before", op.id);
       }
     }
-    return meets_on_one_stream() ? "" : "calls of one group, or messages of one tag, on two streams";
+    return meets_on_one_stream() ? ""
+                                 : "calls of one group, or messages of one tag, on two streams";
   }
 
   [[nodiscard]] std::int64_t name_step() const {
@@ -87,7 +89,8 @@ class Regularity {
       if (op.section != section_ || op.copy != 1) continue;
       const Numbered own = numbered(op.name);
       if (own.digits.empty()) continue;
-      if (const auto step = own.number - numbered(program_.ops[earlier(i)].name).number; step != 0) {
+      if (const auto step = own.number - numbered(program_.ops[earlier(i)].name).number;
+          step != 0) {
         return step;
       }
     }
@@ -150,7 +153,7 @@ class Regularity {
   }
 
   [[nodiscard]] bool meets_on_one_stream() const {
-    using Meeting = std::tuple<OpKind, std::int64_t, bool, std::string_view>;
+    using Meeting = std::tuple<OpKind, std::int64_t, bool, std::string_view>;  // Peer or family.
     struct Use {
       std::uint32_t stream;
       bool repeats = false;
@@ -267,7 +270,8 @@ class Unroller {
     const Operation& op = program_.ops[other];
     const Operation& waiting = program_.ops[of.op];
     if (op.section != section_) return index_[other];
-    if (waiting.section != section_) return index_[other] + (op.copy == 1 ? copies_ * second_copy_ : 0);
+    if (waiting.section != section_)
+      return index_[other] + (op.copy == 1 ? copies_ * second_copy_ : 0);
     // Copy 1 waits for copy 0, of which only the first is its own.
     if (op.copy == 0 && waiting.copy == 1 && of.shift > 0) {
       const std::uint32_t s = order_.stream[other];

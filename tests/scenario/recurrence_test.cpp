@@ -1,6 +1,6 @@
 // Runs in which what repeats is played a few times say what those of all copies say.
 
-#include <cmath>
+#include <algorithm>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -8,11 +8,11 @@
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
-#include "flyover/io/model_reader.hpp"
-#include "flyover/io/result_writer.hpp"
+#include "flyover/base/error.hpp"
 #include "flyover/workload/repetition.hpp"
 #include "support/cluster.hpp"
 #include "support/clusters.hpp"
+#include "support/random_jobs.hpp"
 #include "support/same_result.hpp"
 #include "support/training.hpp"
 
@@ -82,8 +82,7 @@ TEST_CASE("a training step with micro-batches left out is the one with all, oper
   const StepParts parts = test::parts_of(job);
   std::uint64_t folded = 0;
   for (const std::uint32_t micro_batches : {1U, 2U, 4U, 7U, 16U, 21U, 32U, 40U}) {
-    const Layout layout =
-        layout_of(2, pipeline, chunks, schedule, sharding, micro_batches);
+    const Layout layout = layout_of(2, pipeline, chunks, schedule, sharding, micro_batches);
     if (!problems(layout, job.model, job.sequence, 16).empty()) continue;
     CAPTURE(pipeline, to_string(schedule), to_string(sharding), overlap, micro_batches);
     const Workload few = expand(parts, layout, times);
@@ -95,10 +94,9 @@ TEST_CASE("a training step with micro-batches left out is the one with all, oper
     if (micro_batches == 40) {
       CHECK(held(few) * 3 < held(all) * 2);
       // It was played short: the long way has many more events. Stages of gpipe run ahead of slower
-      // ones, ever further; gathers of parameters that share links take longer to fall into step.
-      const bool steady =
-          schedule != PipelineSchedule::GPipe &&
-          !(schedule == PipelineSchedule::ZeroBubbleH1 && sharding == Sharding::Parameters);
+      // ones, ever further, and so do gathers of parameters.
+      const bool steady = schedule != PipelineSchedule::GPipe &&
+                          !(pipeline > 1 && sharding == Sharding::Parameters && overlap);
       if (!steady) continue;
       CHECK(check.reduced.result.events * 3 < replay(c.topology, c.cost, all).result.events * 2);
     }
@@ -176,14 +174,80 @@ TEST_CASE("a run that needs some copies to settle is given more", "[scenario][re
   CHECK(check.reduced.result.events < check.full.result.events);
 }
 
+namespace {
+
+// The programs several times over, each stream in its own time.
+Workload copied(const Workload& once, std::uint32_t held, std::uint64_t elided) {
+  Workload out = once;
+  for (Program& program : out.programs) {
+    const std::vector<Operation> ops = std::move(program.ops);
+    program.ops.clear();
+    for (std::uint32_t copy = 0; copy < held; ++copy) {
+      for (Operation op : ops) {
+        op.id += fmt::format("#{}", copy + 1);
+        op.section = 0;
+        op.copy = copy;
+        for (std::uint32_t& other : op.after)
+          other += copy * static_cast<std::uint32_t>(ops.size());
+        program.ops.push_back(std::move(op));
+      }
+    }
+  }
+  out.sections = {{elided, "copies", 1}};
+  return out;
+}
+
+struct Drawn {
+  std::uint32_t cases = 0;
+  std::uint32_t shortened = 0;
+};
+
+Drawn draw(std::uint64_t first_seed, std::uint32_t cases, std::uint32_t most_gpus) {
+  Drawn drawn;
+  for (std::uint64_t seed = first_seed; drawn.cases < cases; ++seed) {
+    CAPTURE(seed);
+    REQUIRE(seed < first_seed + 10 * cases);
+    try {
+      test::RandomJob job = test::random_job(seed, most_gpus);
+      CAPTURE(job.description);
+      const Workload workload = copied(job.workload, 4, 1 + seed % 40);
+      const bool regular = std::ranges::all_of(
+          workload.programs, [](const Program& p) { return irregularity(p, 0).empty(); });
+      if (!regular) continue;
+      const Cluster c(std::move(job.topology), test::library(job.library));
+      const ReductionCheck check = check_short(c, workload);
+      ++drawn.cases;
+      // With as many events for each copy.
+      const Result long_way = replay(c.topology, c.cost, unrolled(workload)).result;
+      if (check.reduced.result.events < long_way.events) ++drawn.shortened;
+    } catch (const InputError&) {       // No fabric of that form, no algorithm of the library.
+    } catch (const SimulationError&) {  // A fault cut the cluster in two.
+    }
+  }
+  return drawn;
+}
+
+}  // namespace
+
+TEST_CASE("drawn workloads that repeat on drawn clusters come out as the long way",
+          "[scenario][recurrence]") {
+  const Drawn drawn = draw(1, 150, 32);
+  CHECK(drawn.shortened >= 20);
+}
+
+TEST_CASE("drawn workloads that repeat come out as the long way on larger clusters",
+          "[.][scenario][recurrence][large]") {
+  draw(20'000, 400, 128);
+}
+
 TEST_CASE("the timeline says what was left out, and goes on with its number",
           "[scenario][recurrence]") {
   const Cluster c(two_nodes(), test::library("nccl"));
   const MessageTimes times(c.topology, c.cost);
   const TrainingJob job = test::small_job(test::small_model());
   const StepParts parts = test::parts_of(job);
-  const Layout layout = layout_of(2, 4, 1, PipelineSchedule::OneForwardOneBackward,
-                                  Sharding::Optimizer, 200);
+  const Layout layout =
+      layout_of(2, 4, 1, PipelineSchedule::OneForwardOneBackward, Sharding::Optimizer, 200);
   const Workload workload = expand(parts, layout, times);
   const Replay done = replay(c.topology, c.cost, workload, {.timeline = true});
   const std::uint64_t more = left_out(workload);

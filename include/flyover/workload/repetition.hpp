@@ -9,8 +9,8 @@
 // comes before and after belongs to the program once. Operations one period apart are alike: they
 // differ in copy, in the number at the end of id and name, which advances by the same every time,
 // and in `after`, which names operations one period apart. Copies wait for themselves and the copy
-// before; only the first waits for what is outside the section, and not for what waits for it. Calls
-// on one family, and messages to or from one peer with one tag, are on one stream.
+// before; only the first waits for what is outside the section, and not for what waits for it.
+// Calls on one family, and messages to or from one peer with one tag, are on one stream.
 //
 // Copies are left out behind the first one. What waits from behind the section for a copy means the
 // copies counted from the end.
@@ -36,10 +36,10 @@ struct SectionRange {
 
 // The operations of a program by stream.
 struct StreamOrder {
-  std::vector<std::string_view> names;           // In order of first use; of the program's.
-  std::vector<std::vector<std::uint32_t>> ops;   // By stream, in order.
-  std::vector<std::uint32_t> stream;             // By operation,
-  std::vector<std::uint32_t> place;              // and its place there.
+  std::vector<std::string_view> names;          // In order of first use; of the program's.
+  std::vector<std::vector<std::uint32_t>> ops;  // By stream, in order.
+  std::vector<std::uint32_t> stream;            // By operation,
+  std::vector<std::uint32_t> place;             // and its place there.
 };
 [[nodiscard]] StreamOrder stream_order(const Program& program);
 
