@@ -88,7 +88,8 @@ struct FoldedPipeline {
 };
 
 // Leaves as few micro-batches as show the steady state in every stage: each repeat has two periods
-// to spare. Nothing is left out where that saves nothing, or where the schedule has no such part.
+// and some more. Nothing is left out where that saves nothing, or where the schedule has no such
+// part. Costs a few periods of steps, however many micro-batches there are.
 [[nodiscard]] FoldedPipeline folded_pipeline(const PipelineShape& shape);
 
 // What is wrong with a program whatever its times are: steps missing, twice or unknown. Empty for
