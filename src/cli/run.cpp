@@ -34,7 +34,8 @@ class Run final : public Command {
     add_library_option(app, library_);
     add_params_option(app, params_);
     add_set_option(app, settings_);
-    auto* full = app.add_flag("--full", full_, "Simulate every rank, not one of every class");
+    auto* full = app.add_flag("--full", full_,
+                              "Simulate every rank, not one of every class, and every repetition");
     app.add_flag("--verify-reduction", verify_,
                  "Run in full and by classes, and compare when each operation starts and ends")
         ->excludes(full);

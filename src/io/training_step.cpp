@@ -66,8 +66,8 @@ TrainingStep training_step(const TrainingWorkload& training, const Topology& top
       expanded_operations(parts, layout, times) / (ranks(layout) / layout.pipeline);
   if (operations > max_operations) {
     throw InputError(fmt::format(
-        "{}: the programs of {} pipeline stages have {} operations, more than the {} that are "
-        "replayed; fewer micro-batches (\"global_batch\") have fewer",
+        "{}: the programs of {} pipeline stages have {} operations, even with few micro-batches "
+        "written down, more than the {} that are replayed",
         training.name, layout.pipeline, operations, max_operations));
   }
   TrainingStep step;

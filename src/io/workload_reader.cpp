@@ -17,6 +17,7 @@
 #include "flyover/base/error.hpp"
 #include "flyover/base/text.hpp"
 #include "flyover/io/document.hpp"
+#include "flyover/workload/repetition.hpp"
 
 namespace flyover::io {
 
@@ -24,8 +25,12 @@ namespace {
 
 using Ranks = std::vector<std::uint32_t>;
 
-// Repeats are written out; beyond this many operations a machine would run out of memory instead.
+// Beyond this many operations a machine would run out of memory instead.
 constexpr std::size_t max_operations = 2'000'000;
+
+// Of what is repeated so many copies are written down, the others are left out
+// (workload/repetition.hpp).
+constexpr std::uint32_t held_copies = 4;
 
 Ranks all_ranks(std::uint32_t ranks) {
   Ranks all(ranks);
@@ -252,6 +257,7 @@ Workload read_collectives(const Field& root, std::uint32_t gpus) {
   const Field list = root["collectives"];
   if (list.size() == 0) list.fail("expected at least one collective");
   std::vector<Operation> ops;
+  std::vector<Section> sections;
   std::map<std::string, std::uint32_t> used;
   for (const Field& field : list.elements()) {
     field.allow_only({"op", "bytes", "group", "repeat", "root", "dtype", "name"});
@@ -261,14 +267,20 @@ Workload read_collectives(const Field& root, std::uint32_t gpus) {
     op.stream = "comm";
     op.name = field.has("name") ? name_in(field["name"]) : std::string(to_string(kind));
     const std::uint32_t repeat = field.has("repeat") ? field["repeat"].count() : 1;
-    check_room(field, ops.size() + repeat);
-    for (std::uint32_t i = 0; i < repeat; ++i) {
+    const std::uint32_t held = std::min(repeat, held_copies);
+    check_room(field, ops.size() + held);
+    op.sections_before = static_cast<std::uint32_t>(sections.size());
+    if (held < repeat) {
+      op.section = static_cast<std::uint32_t>(sections.size());
+      sections.push_back({repeat - held, "calls", 1});
+    }
+    for (op.copy = 0; op.copy < held; ++op.copy) {
       op.id = fmt::format("{}#{}", op.name, ++used[op.name]);
       ops.push_back(op);
     }
   }
   std::vector<Program> programs = programs_of(list, ops, groups, gpus);
-  Workload workload{"", gpus, groups.take(), std::move(programs)};
+  Workload workload{"", gpus, groups.take(), std::move(programs), std::move(sections)};
   at_place(root, [&] { validate(workload); });
   return workload;
 }
@@ -493,21 +505,22 @@ class ProgramReader {
   std::vector<std::optional<std::uint32_t>> outsider_;
 };
 
-// Writes the iterations of a program out. The next begins when all of one has ended.
-void unroll(Program& program, std::uint32_t repeat) {
-  const std::vector<Operation> once = std::move(program.ops);
-  const auto size = static_cast<std::uint32_t>(once.size());
+// The program with its iterations written out. The next begins when all of one has ended.
+Program iterated(const Program& once, std::uint32_t iterations, std::uint32_t section) {
+  const auto size = static_cast<std::uint32_t>(once.ops.size());
   std::map<std::string, std::pair<std::uint32_t, std::uint32_t>> ends;  // First and last by stream.
   for (std::uint32_t i = 0; i < size; ++i) {
-    ends.try_emplace(once[i].stream, i, i).first->second.second = i;
+    ends.try_emplace(once.ops[i].stream, i, i).first->second.second = i;
   }
-  program.ops.clear();
-  program.ops.reserve(static_cast<std::size_t>(size) * repeat);
-  for (std::uint32_t iteration = 0; iteration < repeat; ++iteration) {
+  Program program{once.name, once.ranks, {}};
+  program.ops.reserve(static_cast<std::size_t>(size) * iterations);
+  for (std::uint32_t iteration = 0; iteration < iterations; ++iteration) {
     const std::uint32_t base = iteration * size;
-    for (Operation op : once) {
+    for (Operation op : once.ops) {
       op.id += fmt::format("#{}", iteration + 1);
       for (std::uint32_t& other : op.after) other += base;
+      op.section = section;
+      if (section != no_section) op.copy = iteration;
       program.ops.push_back(std::move(op));
     }
     if (iteration == 0) continue;
@@ -516,6 +529,40 @@ void unroll(Program& program, std::uint32_t repeat) {
         program.ops[base + own.first].after.push_back(base - size + other.second);
       }
     }
+  }
+  return program;
+}
+
+// Writes the iterations of all programs out: a few, where all that repeat do so equally often and
+// their copies are a section.
+void iterate(const Field& root, Workload& workload, const std::vector<std::uint32_t>& repeats) {
+  const std::vector<Program> once = std::move(workload.programs);
+  const std::uint32_t most = *std::ranges::max_element(repeats);
+  const bool equal = std::ranges::all_of(
+      repeats, [&](std::uint32_t repeat) { return repeat == 1 || repeat == most; });
+  bool few = equal && most > held_copies;
+  const auto write = [&] {
+    workload.programs.clear();
+    std::size_t operations = 0;
+    for (std::size_t i = 0; i < once.size(); ++i) {
+      const std::uint32_t held = few ? std::min(repeats[i], held_copies) : repeats[i];
+      operations += once[i].ops.size() * held;
+      check_room(root["programs"][i], operations);
+      if (repeats[i] == 1) {
+        workload.programs.push_back(once[i]);
+      } else {
+        workload.programs.push_back(iterated(once[i], held, few ? 0 : no_section));
+      }
+    }
+  };
+  write();
+  if (!few) return;
+  few = std::ranges::all_of(workload.programs,
+                            [](const Program& p) { return irregularity(p, 0).empty(); });
+  if (few) {
+    workload.sections.push_back({most - held_copies, "iterations", 1});
+  } else {
+    write();
   }
 }
 
@@ -530,7 +577,6 @@ Workload read_programs(const Field& root, std::uint32_t gpus) {
   std::vector<Program> programs;
   std::vector<std::uint32_t> owner(gpus, 0);  // Program number from 1.
   std::vector<std::uint32_t> repeats;
-  std::size_t operations = 0;
   for (const Field& field : list.elements()) {
     programs.push_back(ProgramReader(field, gpus, groups).read());
     const Program& program = programs.back();
@@ -542,15 +588,11 @@ Workload read_programs(const Field& root, std::uint32_t gpus) {
       }
     }
     repeats.push_back(field.has("repeat") ? field["repeat"].count() : 1);
-    operations += program.ops.size() * repeats.back();
-    check_room(field, operations);
   }
   Workload workload{"", gpus, groups.take(), std::move(programs)};
   // Before repeats change the ids that its messages name.
   at_place(root, [&] { validate(workload); });
-  for (std::size_t i = 0; i < repeats.size(); ++i) {
-    if (repeats[i] > 1) unroll(workload.programs[i], repeats[i]);
-  }
+  iterate(root, workload, repeats);
   return workload;
 }
 

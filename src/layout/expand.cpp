@@ -10,6 +10,7 @@
 #include "flyover/base/error.hpp"
 #include "flyover/layout/group_kind.hpp"
 #include "flyover/layout/schedule.hpp"
+#include "flyover/workload/repetition.hpp"
 #include "layout/expand_passes.hpp"
 #include "layout/expand_units.hpp"
 #include "layout/place.hpp"
@@ -40,14 +41,14 @@ bool ends_gradients(Pass pass) {
 // The program of one stage.
 class Stage {
  public:
-  Stage(const StepParts& parts, const Layout& layout, Passes& passes, const WriterContext& context,
-        std::uint32_t stage, bool counting)
+  Stage(const StepParts& parts, const Layout& layout, const PipelineShape& shape, Passes& passes,
+        const WriterContext& context, std::uint32_t stage, bool counting)
       : parts_(parts),
         layout_(layout),
         overlap_(parts.job().overlap),
         passes_(passes),
         stage_(stage),
-        shape_(pipeline_shape(layout)),
+        shape_(shape),
         steps_(stage_steps(shape_, stage)),
         chunks_(stage_chunks(parts, layout, stage)),
         last_backward_(chunks_.size()),
@@ -68,14 +69,20 @@ class Stage {
         by_unit_ || (layout.sharding == Sharding::Gradients && shape_.micro_batches > 1);
   }
 
-  ProgramWriter write() && {
+  // `repeats`: the sections of the stage's steps that repeat.
+  ProgramWriter write(const std::vector<StepRepeat>& repeats) && {
+    const std::vector<StepRepeat> plain = without_ends(repeats);
     if (by_unit_) {
       list_unit_gathers();
       if (overlap_.parameters) start_next_gather({});
     } else {
       gather_buckets();
     }
-    for (std::size_t i = 0; i < steps_.size(); ++i) step(i);
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      mark(plain, i);
+      step(i);
+    }
+    writer_.mark(no_section, 0);
     end();
     return std::move(writer_);
   }
@@ -84,6 +91,49 @@ class Stage {
   struct PipelineStreams {
     std::uint32_t send_forward, receive_forward, send_backward, receive_backward;
   };
+
+  // --- Repetition ---
+
+  // The first step of a chunk may wait for its parameters, the last ones have no next unit to
+  // gather or reduce gradients: they are like no others.
+  [[nodiscard]] std::vector<StepRepeat> without_ends(std::vector<StepRepeat> repeats) const {
+    std::vector<bool> seen(chunks_.size(), false);
+    std::size_t last_pass = 0;
+    std::vector<std::size_t> special;
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      const PipelineStep& step = steps_[i];
+      if (!seen[step.chunk] || i == last_backward_[step.chunk]) special.push_back(i);
+      seen[step.chunk] = true;
+      if (step.kind != StepKind::WeightGradient) last_pass = i;
+    }
+    special.push_back(last_pass);
+    for (StepRepeat& repeat : repeats) {
+      // The last pass gathers for one that is like none before.
+      if (by_unit_ && overlap_.parameters) {
+        while (repeat.end > repeat.begin && steps_[--repeat.end].kind == StepKind::WeightGradient) {
+        }
+      }
+      for (const std::size_t i : special) {
+        if (i < repeat.begin || i >= repeat.end) continue;
+        // Whatever is longer stays.
+        if (i - repeat.begin < repeat.end - i) {
+          repeat.begin = i + 1;
+        } else {
+          repeat.end = i;
+        }
+      }
+    }
+    return repeats;
+  }
+  void mark(const std::vector<StepRepeat>& repeats, std::size_t index) {
+    for (std::uint32_t section = 0; section < repeats.size(); ++section) {
+      const StepRepeat& repeat = repeats[section];
+      if (index < repeat.begin || index >= repeat.end) continue;
+      writer_.mark(section, static_cast<std::uint32_t>((index - repeat.begin) / repeat.period));
+      return;
+    }
+    writer_.mark(no_section, 0);
+  }
 
   // --- Steps ---
 
@@ -175,24 +225,27 @@ class Stage {
     const std::int64_t apart = stride(layout_, dense_sizes(layout_), Dimension::Pipeline);
     return (std::int64_t{stage} - stage_) * apart;
   }
-  // Tags name the chunk that a message is for.
-  static std::string tag(char direction, std::uint32_t chunk, std::uint32_t micro_batch) {
-    return fmt::format("{}{}.{}", direction, chunk, micro_batch);
+  // Tags name the chunk that a message is for, names the micro-batch too.
+  static std::string tag(char direction, std::uint32_t chunk) {
+    return fmt::format("{}{}", direction, chunk);
+  }
+  static std::string name(const std::string& tag, const PipelineStep& step) {
+    return fmt::format("{}.{}", tag, step.micro_batch);
   }
   void receive(std::uint32_t stream, std::uint32_t from_chunk, const PipelineStep& step,
                char direction) {
     const std::uint32_t from = stage_of(shape_, from_chunk);
     if (from == stage_) return;
-    writer_.wait_for(
-        {writer_.receive(stream, offset(from), boundary_,
-                         tag(direction, chunks_[step.chunk].number, step.micro_batch))});
+    const std::string own = tag(direction, chunks_[step.chunk].number);
+    writer_.wait_for({writer_.receive(stream, offset(from), boundary_, own, name(own, step))});
   }
   void send(std::uint32_t stream, std::uint32_t to_chunk, const PipelineStep& step,
             char direction) {
     const std::uint32_t to = stage_of(shape_, to_chunk);
     if (to == stage_) return;
+    const std::string theirs = tag(direction, to_chunk);
     const std::uint32_t sent =
-        writer_.send(stream, offset(to), boundary_, tag(direction, to_chunk, step.micro_batch));
+        writer_.send(stream, offset(to), boundary_, theirs, name(theirs, step));
     if (!overlap_.pipeline) writer_.wait_for({sent});
   }
 
@@ -391,9 +444,27 @@ std::vector<std::vector<std::uint32_t>> ranks_of_stages(const Layout& layout) {
   return stages;
 }
 
-}  // namespace
+// The sections of a step: per stage as many, since their copies are left out together.
+std::vector<Section> sections_of(const FoldedPipeline& folded) {
+  std::vector<Section> sections;
+  if (folded.elided == 0) return sections;
+  for (std::size_t i = 0; i < folded.repeats.front().size(); ++i) {
+    sections.push_back({folded.elided, "micro-batches", folded.period});
+  }
+  return sections;
+}
 
-Workload expand(const StepParts& parts, const Layout& layout, const MessageTimes& times) {
+FoldedPipeline fold(const Layout& layout, MicroBatches written) {
+  const PipelineShape shape = pipeline_shape(layout);
+  if (written == MicroBatches::Few) return folded_pipeline(shape);
+  FoldedPipeline whole;
+  whole.shape = shape;
+  whole.repeats.resize(shape.stages);
+  return whole;
+}
+
+Workload expand_folded(const StepParts& parts, const Layout& layout, const MessageTimes& times,
+                       const FoldedPipeline& folded) {
   const WriterContext context = context_of(parts, layout);
   Passes passes(parts, layout, times);
   Workload workload;
@@ -408,7 +479,25 @@ Workload expand(const StepParts& parts, const Layout& layout, const MessageTimes
     Program& program = workload.programs.emplace_back();
     program.name = fmt::format("stage {}", stage);
     program.ranks = std::move(stages[stage]);
-    program.ops = Stage(parts, layout, passes, context, stage, false).write().take();
+    program.ops = Stage(parts, layout, folded.shape, passes, context, stage, false)
+                      .write(folded.repeats[stage])
+                      .take();
+  }
+  workload.sections = sections_of(folded);
+  return workload;
+}
+
+}  // namespace
+
+Workload expand(const StepParts& parts, const Layout& layout, const MessageTimes& times,
+                MicroBatches written) {
+  Workload workload = expand_folded(parts, layout, times, fold(layout, written));
+  // Nothing depends on it but the size: what cannot be told by a few copies is told by all.
+  for (std::uint32_t section = 0; section < workload.sections.size(); ++section) {
+    for (const Program& program : workload.programs) {
+      if (irregularity(program, section).empty()) continue;
+      return expand_folded(parts, layout, times, fold(layout, MicroBatches::All));
+    }
   }
   return workload;
 }
@@ -416,10 +505,13 @@ Workload expand(const StepParts& parts, const Layout& layout, const MessageTimes
 std::uint64_t expanded_operations(const StepParts& parts, const Layout& layout,
                                   const MessageTimes& times) {
   const WriterContext context = context_of(parts, layout);
+  const FoldedPipeline folded = fold(layout, MicroBatches::Few);
   Passes passes(parts, layout, times);
   std::uint64_t sum = 0;
   for (std::uint32_t stage = 0; stage < layout.pipeline; ++stage) {
-    sum += Stage(parts, layout, passes, context, stage, true).write().count();
+    sum += Stage(parts, layout, folded.shape, passes, context, stage, true)
+               .write(folded.repeats[stage])
+               .count();
   }
   return sum * (ranks(layout) / layout.pipeline);
 }

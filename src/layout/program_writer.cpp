@@ -39,6 +39,13 @@ void ProgramWriter::label(std::string_view unit, std::string_view pass, std::uin
   micro_batch_ = micro_batch;
 }
 
+void ProgramWriter::mark(std::uint32_t section, std::uint32_t copy) {
+  flush();
+  if (section_ != no_section && section != section_) sections_before_ = section_ + 1;
+  section_ = section;
+  copy_ = copy;
+}
+
 std::string ProgramWriter::named(std::string_view what) const {
   if (unit_.empty()) return std::string(what);
   return fmt::format("{}, {}, {} {}", what, unit_, pass_, micro_batch_);
@@ -51,6 +58,9 @@ std::uint32_t ProgramWriter::emit(std::uint32_t stream, const Ops& after, Fill f
   Operation& op = ops_.emplace_back();
   op.id = std::to_string(index);
   op.stream = streams_[stream];
+  op.section = section_;
+  op.copy = copy_;
+  op.sections_before = sections_before_;
   const std::uint32_t last = std::exchange(last_on_stream_[stream], index);
   for (const std::uint32_t other : after) {
     if (other != last) op.after.push_back(other);  // The stream's order is enough.
@@ -146,20 +156,22 @@ ProgramWriter::Ops ProgramWriter::latest(GroupKind kind) const {
 }
 
 std::uint32_t ProgramWriter::send(std::uint32_t stream, std::int64_t offset, Bytes bytes,
-                                  std::string tag) {
-  return point_to_point(OpKind::Send, stream, front(), offset, bytes, std::move(tag));
+                                  std::string tag, std::string name) {
+  return point_to_point(OpKind::Send, stream, front(), offset, bytes, std::move(tag),
+                        std::move(name));
 }
 
 std::uint32_t ProgramWriter::receive(std::uint32_t stream, std::int64_t offset, Bytes bytes,
-                                     std::string tag) {
-  return point_to_point(OpKind::Recv, stream, {}, offset, bytes, std::move(tag));
+                                     std::string tag, std::string name) {
+  return point_to_point(OpKind::Recv, stream, {}, offset, bytes, std::move(tag), std::move(name));
 }
 
 std::uint32_t ProgramWriter::point_to_point(OpKind kind, std::uint32_t stream, const Ops& after,
-                                            std::int64_t offset, Bytes bytes, std::string tag) {
+                                            std::int64_t offset, Bytes bytes, std::string tag,
+                                            std::string name) {
   return emit(stream, after, [&](Operation& op) {
     op.kind = kind;
-    op.name = tag;
+    op.name = std::move(name);
     op.bytes = bytes;
     op.peer = offset;
     op.peer_relative = true;

@@ -35,6 +35,8 @@ class ProgramWriter {
   std::uint32_t stream(std::string name);
   // Names for what follows: "qkv, layer 3, forward 12".
   void label(std::string_view unit, std::string_view pass, std::uint32_t micro_batch);
+  // What follows is of this copy of a section of the workload; no_section: of none.
+  void mark(std::uint32_t section, std::uint32_t copy);
 
   // What comes next waits for these. Writes down kernels that were put off.
   [[nodiscard]] const Ops& front();
@@ -51,8 +53,10 @@ class ProgramWriter {
   Ops beside(std::string_view name, const Message& message, const Ops& after);
   // The last one of all messages of this kind so far.
   [[nodiscard]] Ops latest(GroupKind kind) const;
-  std::uint32_t send(std::uint32_t stream, std::int64_t offset, Bytes bytes, std::string tag);
-  std::uint32_t receive(std::uint32_t stream, std::int64_t offset, Bytes bytes, std::string tag);
+  std::uint32_t send(std::uint32_t stream, std::int64_t offset, Bytes bytes, std::string tag,
+                     std::string name);
+  std::uint32_t receive(std::uint32_t stream, std::int64_t offset, Bytes bytes, std::string tag,
+                        std::string name);
 
   [[nodiscard]] std::uint64_t count() const { return count_; }
   [[nodiscard]] std::vector<Operation> take() &&;
@@ -70,7 +74,7 @@ class ProgramWriter {
   }
   [[nodiscard]] std::uint32_t stream_of(GroupKind kind);
   std::uint32_t point_to_point(OpKind kind, std::uint32_t stream, const Ops& after,
-                               std::int64_t offset, Bytes bytes, std::string tag);
+                               std::int64_t offset, Bytes bytes, std::string tag, std::string name);
 
   const WriterContext& context_;
   bool counting_;
@@ -92,6 +96,9 @@ class ProgramWriter {
   std::string_view unit_;
   std::string_view pass_;
   std::uint32_t micro_batch_ = 0;
+  std::uint32_t section_ = no_section;
+  std::uint32_t copy_ = 0;
+  std::uint32_t sections_before_ = 0;
 };
 
 }  // namespace flyover

@@ -49,6 +49,22 @@ void Ledger::change(std::uint32_t rank, Activity activity, std::uint32_t family,
   current_[rank] = next;
 }
 
+std::vector<double> Ledger::totals(Time now) const {
+  std::vector<double> sums = total_;
+  for (std::uint32_t rank = 0; rank < counts_.size(); ++rank) {
+    sums[current_[rank]] += to_seconds(now - since_[rank]) * counts_[rank];
+  }
+  return sums;
+}
+
+void Ledger::repeat(const std::vector<double>& before, const std::vector<double>& after,
+                    std::uint64_t times, Duration later) {
+  for (std::size_t c = 0; c < total_.size(); ++c) {
+    total_[c] += static_cast<double>(times) * (after[c] - before[c]);
+  }
+  for (Time& since : since_) since += later;
+}
+
 Breakdown Ledger::close(const std::vector<GroupFamily>& families, Time end) {
   for (std::uint32_t rank = 0; rank < counts_.size(); ++rank) charge(rank, end);
   const std::uint64_t ranks = std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0});

@@ -27,6 +27,13 @@ class Ledger {
     change(rank, activity, family, -1, now);
   }
 
+  // Seconds by class of activity, over all ranks, until now.
+  [[nodiscard]] std::vector<double> totals(Time now) const;
+  // What was charged between `before` and `after` is charged so many times more, and time goes on
+  // that much later.
+  void repeat(const std::vector<double>& before, const std::vector<double>& after,
+              std::uint64_t times, Duration later);
+
   // Closes the books: averages over the ranks.
   [[nodiscard]] Breakdown close(const std::vector<GroupFamily>& families, Time end);
 

@@ -6,13 +6,16 @@
 
 #include "flyover/base/error.hpp"
 #include "flyover/base/quantity.hpp"
+#include "flyover/workload/repetition.hpp"
 
 namespace flyover {
 
 CompiledProgram compile(const Program& program, std::size_t families) {
   CompiledProgram out;
   const std::size_t n = program.ops.size();
-  out.stream.resize(n);
+  const StreamOrder order = stream_order(program);
+  out.stream = order.stream;
+  out.streams.assign(order.names.begin(), order.names.end());
   out.calls.resize(families);
   out.call_of.assign(n, absent);
 
@@ -20,20 +23,13 @@ CompiledProgram compile(const Program& program, std::size_t families) {
     std::uint32_t from, to;
   };
   std::vector<Edge> edges;
-  std::vector<std::uint32_t> last_on_stream;
   for (std::uint32_t op = 0; op < n; ++op) {
     const Operation& operation = program.ops[op];
     for (const std::uint32_t before : operation.after) edges.push_back({before, op});
 
-    const auto known = std::ranges::find(out.streams, operation.stream);
-    out.stream[op] = static_cast<std::uint32_t>(known - out.streams.begin());
-    if (known == out.streams.end()) {
-      out.streams.push_back(operation.stream);
-      last_on_stream.push_back(absent);
+    if (const std::uint32_t place = order.place[op]; place > 0) {
+      edges.push_back({order.ops[order.stream[op]][place - 1], op});
     }
-    std::uint32_t& last = last_on_stream[out.stream[op]];
-    if (last != absent) edges.push_back({last, op});
-    last = op;
 
     if (operation.kind == OpKind::Collective) {
       auto& calls = out.calls[operation.group];

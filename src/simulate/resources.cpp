@@ -57,7 +57,7 @@ double ClusterResources::capacity(ResourceId r) const {
 }
 
 std::vector<ResourceClassStats> ClusterResources::statistics(
-    std::span<const StandIn> all, const std::function<const ResourceUse&(ResourceId)>& use_of,
+    std::span<const StandIn> all, const std::function<ResourceUse(ResourceId)>& use_of,
     Duration time) const {
   std::vector<ResourceClassStats> by_class(resource_classes);
   std::vector<ResourceId> busiest(resource_classes);
@@ -67,7 +67,7 @@ std::vector<ResourceClassStats> ClusterResources::statistics(
     const std::size_t c = class_of(r);
     const double own = capacity(r);
     ResourceClassStats& stats = by_class[c];
-    const ResourceUse& use = use_of(ResourceId{i});
+    const ResourceUse use = use_of(ResourceId{i});
     stats.count += all[i].count * cables(r);
     if (in_service(r)) stats.capacity += own * all[i].count;
     stats.amount += use.amount * all[i].count;

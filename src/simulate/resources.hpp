@@ -74,7 +74,7 @@ class ClusterResources {
   // What every class did in a run that took `time`; classes that the cluster lacks are left out.
   // `all`: the engine's resources, `use_of`: its account of one.
   [[nodiscard]] std::vector<ResourceClassStats> statistics(
-      std::span<const StandIn> all, const std::function<const ResourceUse&(ResourceId)>& use_of,
+      std::span<const StandIn> all, const std::function<ResourceUse(ResourceId)>& use_of,
       Duration time) const;
 
  private:

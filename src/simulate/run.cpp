@@ -16,6 +16,7 @@
 #include "simulate/messages.hpp"
 #include "simulate/plans.hpp"
 #include "simulate/program.hpp"
+#include "simulate/recurrence.hpp"
 #include "simulate/resources.hpp"
 #include "simulate/state.hpp"
 #include "simulate/statistics.hpp"
@@ -73,8 +74,11 @@ class Run {
       timeline_.emplace(topology, cast, ranks_, options.timeline_ranks, resources_);
       fluid_.record_changes(true);
     }
-    if (timeline_ || times_ != nullptr) begun_.resize(ranks_.instances());
+    const auto left_out = [](const Section& section) { return section.elided > 0; };
+    if (std::ranges::any_of(workload_.sections, left_out)) recurrence_.emplace(cast, ranks_);
+    if (timeline_ || recurrence_ || times_ != nullptr) begun_.resize(ranks_.instances());
     if (times_ != nullptr) times_->ended.resize(ranks_.instances());
+    name_steps_.resize(workload_.programs.size());
     state_.ops.assign(ranks_.instances(), OpState::Blocked);
     slot_.resize(ranks_.instances());
     state_.calls.resize(calls_.size());
@@ -89,30 +93,38 @@ class Run {
     }
   }
 
-  // Runs to the end; false when operations remain that wait for each other.
-  bool go() {
+  RunEnd go() {
     start_roots();
     Event event;
     while (queue_.pop(event)) {
+      if (recurrence_) {
+        if (recurrence_->failed()) return RunEnd::Unsteady;
+        // The picosecond before is over: what happens in it has happened.
+        if (recurrence_->due() && event.when > settled_) look_back();
+        settled_ = event.when;
+      }
       ++events_;
       handle(event);
       if (timeline_) record_loads();
     }
+    if (state_.done < ranks_.instances()) return RunEnd::Stuck;
+    if (recurrence_ && (recurrence_->active() || recurrence_->failed())) return RunEnd::Unsteady;
     if (times_ != nullptr) times_->begun = begun_;
-    return state_.done == ranks_.instances();
+    return RunEnd::Finished;
   }
 
   [[nodiscard]] std::string deadlock() const {
-    return deadlock_report(workload_, programs_, ranks_, calls_, messages_, state_, queue_.now());
+    return deadlock_report(workload_, programs_, ranks_, calls_, messages_, state_, now());
   }
 
   Replay take() {
     Replay out;
-    const Time end = queue_.now();
+    const Time end = now();
     for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
-      const std::uint64_t own = ranks_.first(rank + 1) - ranks_.first(rank);
       out.result.ranks += cast_.players[rank].count;
-      out.result.operations += own * cast_.players[rank].count;
+      if (ranks_.program(rank) == absent) continue;
+      const Program& own = workload_.programs[ranks_.program(rank)];
+      out.result.operations += meant_operations(workload_, own) * cast_.players[rank].count;
     }
     out.result.classes = workload_.ranks;
     out.result.events = events_;
@@ -120,7 +132,12 @@ class Run {
     out.result.breakdown = ledger_.close(workload_.groups, end);
     out.result.collectives = statistics_.take();
     out.result.links = resources_.statistics(
-        cast_.resources, [&](ResourceId r) -> const ResourceUse& { return fluid_.use(r); },
+        cast_.resources,
+        [&](ResourceId r) {
+          ResourceUse use = fluid_.use(r);
+          if (!more_amounts_.empty()) use.amount += more_amounts_[index(r)];
+          return use;
+        },
         out.result.time);
     out.result.warnings = warnings();
     out.result.bottleneck = describe_bottleneck(out.result);
@@ -133,6 +150,142 @@ class Run {
     std::array<Load, 2> loads;
     std::uint32_t used = 0;
   };
+
+  // The engine's time, later by what was left out.
+  [[nodiscard]] Time now() const { return queue_.now() + later_; }
+
+  // --- Repetition ---
+
+  void look_back() {
+    Moment moment = present(settled_ + later_);
+    const std::optional<std::uint32_t> section = recurrence_->observe(moment);
+    if (section) repeat(*section, recurrence_->earlier(), moment);
+  }
+
+  [[nodiscard]] Moment present(Time when) const {
+    Moment moment;
+    moment.when = when;
+    moment.slots.resize(recurrence_->slots());
+    recurrence_->for_slots(
+        [&](std::uint32_t rank, std::uint32_t slot, std::uint32_t done, std::uint32_t next) {
+          SlotState& state = moment.slots[slot];
+          state.done = done;
+          if (next == absent) return;
+          const std::uint64_t instance = ranks_.first(rank) + next;
+          state.next = state_.ops[instance];
+          if (state.next != OpState::Blocked) state.begun = when - begun_[instance];
+        });
+    fluid_.for_running([&](std::uint64_t who, const FluidSystem::Progress& progress) {
+      SlotState& state = moment.slots[slot_of(who)];
+      state.flows = true;
+      state.left = progress.left;
+      state.rate = progress.rate;
+      state.since = when - (progress.since + later_);
+    });
+    moment.activities = ledger_.totals(when);
+    moment.calls = statistics_.totals();
+    moment.amounts.reserve(fluid_.resources());
+    for (std::uint32_t r = 0; r < fluid_.resources(); ++r) {
+      moment.amounts.push_back(fluid_.use(ResourceId{r}).amount);
+    }
+    return moment;
+  }
+
+  // Of the first of those that a stream of the engine belongs to.
+  [[nodiscard]] std::uint32_t slot_of(std::uint64_t who) const {
+    std::uint64_t instance = number_of(who);
+    std::uint32_t rank = 0;
+    if (actor_of(who) == Actor::Operation) {
+      rank = ranks_.rank_of(instance);
+    } else if (actor_of(who) == Actor::Message) {
+      rank = messages_.all[number_of(who)].from;
+      instance = messages_.all[number_of(who)].send;
+    } else {
+      const CallSite& site = calls_.site(static_cast<std::uint32_t>(number_of(who)));
+      rank = workload_.groups[site.family].groups[site.group].front();
+      instance = ranks_.first(rank) + program(rank).calls[site.family][site.number];
+    }
+    return recurrence_->slot(rank, static_cast<std::uint32_t>(instance - ranks_.first(rank)));
+  }
+
+  // Goes on behind the copies of a section that are left out: they do what happened between the two
+  // moments (recurrence.hpp).
+  void repeat(std::uint32_t number, const Moment& before, const Moment& after) {
+    const Section& section = workload_.sections[number];
+    const Duration period = after.when - before.when;
+    const Duration later = times_as_long(period, section.elided);
+
+    ledger_.repeat(before.activities, after.activities, section.elided, later);
+    statistics_.repeat(before.calls, section.elided);
+    more_amounts_.resize(fluid_.resources());
+    for (std::size_t r = 0; r < more_amounts_.size(); ++r) {
+      more_amounts_[r] +=
+          static_cast<double>(section.elided) * (after.amounts[r] - before.amounts[r]);
+    }
+    for (std::uint32_t p = 0; p < name_steps_.size(); ++p) {
+      name_steps_[p] +=
+          static_cast<std::int64_t>(section.elided) * name_step(workload_.programs[p], number);
+    }
+    if (times_ != nullptr) {
+      std::vector<std::uint32_t> done;
+      for (const SlotState& slot : after.slots) done.push_back(slot.done);
+      times_->left_out.push_back({number, section.elided, period, std::move(done)});
+    }
+    const std::string name =
+        fmt::format("{} more {}", section.elided * section.units, section.unit);
+    if (timeline_) timeline_->skip(after.when, period, later);
+    put_off(number, after, later, name);
+    later_ += later;
+  }
+
+  // Refuses what time cannot hold.
+  [[nodiscard]] Duration times_as_long(Duration period, std::uint64_t times) const {
+    const std::int64_t most = Duration::max().count() / std::max<std::int64_t>(period.count(), 1);
+    const bool fits = times <= static_cast<std::uint64_t>(most);
+    const Duration later = fits ? period * static_cast<std::int64_t>(times) : Duration::max();
+    return time_after(now(), later) - now();
+  }
+
+  // What of the section goes on is of the last copies: it has begun later.
+  void put_off(std::uint32_t section, const Moment& at, Duration later, const std::string& name) {
+    std::vector<std::uint32_t> calls;
+    std::vector<std::uint32_t> messages;
+    recurrence_->for_slots(
+        [&](std::uint32_t rank, std::uint32_t slot, std::uint32_t, std::uint32_t next) {
+          if (!recurrence_->repeats(rank, slot, section)) return;
+          const std::uint64_t instance = ranks_.first(rank) + next;
+          const bool begun = at.slots[slot].next != OpState::Blocked;
+          if (timeline_ && timeline_->records(rank)) {
+            const Time from = begun ? begun_[instance] : at.when;
+            timeline_->slice(rank, stream_of(rank, instance), from, from + later, name, "elided");
+          }
+          if (!begun) return;
+          begun_[instance] += later;
+          const Operation& op = operation(rank, instance);
+          if (op.kind == OpKind::Collective) {
+            calls.push_back(
+                calls_.number(op.group, ranks_.group(op.group, rank), program(rank).call_of[next]));
+          } else if (op.kind == OpKind::Send || op.kind == OpKind::Recv) {
+            messages.push_back(messages_.of(instance));
+          }
+        });
+    for (std::vector<std::uint32_t>* list : {&calls, &messages}) {
+      std::ranges::sort(*list);
+      list->erase(std::unique(list->begin(), list->end()), list->end());
+    }
+    for (const std::uint32_t call : calls) {
+      state_.calls[call].first_arrival += later;
+      state_.calls[call].last_arrival += later;
+    }
+    for (const std::uint32_t message : messages) state_.messages[message].last_arrival += later;
+  }
+
+  // As people see it: numbers of what was left out are passed over.
+  [[nodiscard]] std::string shown(std::uint32_t rank, const Operation& op) const {
+    return advanced(op.name, name_steps_[ranks_.program(rank)]);
+  }
+
+  // --- Events ---
 
   void add_resources() {
     for (const StandIn& own : cast_.resources) {
@@ -190,7 +343,7 @@ class Run {
 
   void start(std::uint32_t rank, std::uint64_t instance) {
     const Operation& op = operation(rank, instance);
-    if (!begun_.empty()) begun_[instance] = queue_.now();
+    if (!begun_.empty()) begun_[instance] = now();
     switch (op.kind) {
       case OpKind::Compute:
       case OpKind::Copy:
@@ -211,7 +364,7 @@ class Run {
   // longer of its two times (the roofline), beside others what they leave it.
   void start_local(std::uint32_t rank, std::uint64_t instance, const Operation& op) {
     state_.ops[instance] = OpState::Running;
-    ledger_.begin(rank, Ledger::Activity::Compute, 0, queue_.now());
+    ledger_.begin(rank, Ledger::Activity::Compute, 0, now());
     const std::uint32_t gpu_number = cast_.players[rank].rank;
     const GpuModel& gpu = topology_.gpu_model(gpu_number);
     if (op.kind == OpKind::Delay || op.duration > Duration{}) {
@@ -287,13 +440,13 @@ class Run {
     const std::uint32_t call = calls_.number(op.group, g, number);
     const auto& group = workload_.groups[op.group].groups[g];
     CallState& state = state_.calls[call];
-    if (state.arrived++ == 0) state.first_arrival = queue_.now();
+    if (state.arrived++ == 0) state.first_arrival = now();
     if (state.arrived < group.size()) return;
 
-    state.last_arrival = queue_.now();
+    state.last_arrival = now();
     for_members(call, [&](std::uint32_t member, std::uint64_t theirs) {
       state_.ops[theirs] = OpState::Running;
-      ledger_.begin(member, Ledger::Activity::Starting, 0, queue_.now());
+      ledger_.begin(member, Ledger::Activity::Starting, 0, now());
     });
     const PreparedCall* plan = nullptr;
     if (cast_.groups[op.group][g].ranks.size() > 1) plan = &plans_.collective(op, g);
@@ -307,16 +460,16 @@ class Run {
     const MatchedMessage& message = messages_.all[id];
     MessageState& state = state_.messages[id];
     if (++state.arrived == 1) {
-      ledger_.begin(rank, Ledger::Activity::PeerWait, 0, queue_.now());
+      ledger_.begin(rank, Ledger::Activity::PeerWait, 0, now());
       return;
     }
     const std::uint32_t other = rank == message.from ? message.to : message.from;
-    ledger_.end(other, Ledger::Activity::PeerWait, 0, queue_.now());
-    state.last_arrival = queue_.now();
+    ledger_.end(other, Ledger::Activity::PeerWait, 0, now());
+    state.last_arrival = now();
     for (const auto& [end, theirs] :
          {std::pair{message.from, message.send}, std::pair{message.to, message.receive}}) {
       state_.ops[theirs] = OpState::Running;
-      ledger_.begin(end, Ledger::Activity::Starting, 0, queue_.now());
+      ledger_.begin(end, Ledger::Activity::Starting, 0, now());
     }
     message_plans_[id] = &plans_.message(message);
     begin_later(owner(Actor::Message, id), message_plans_[id]);
@@ -337,8 +490,8 @@ class Run {
     const PreparedCall* plan =
         is_call ? call_plans_[number_of(who)] : message_plans_[number_of(who)];
     for_parties(who, [&](std::uint32_t rank, std::uint64_t) {
-      ledger_.begin(rank, Ledger::Activity::Moving, family_of(who), queue_.now());
-      ledger_.end(rank, Ledger::Activity::Starting, 0, queue_.now());
+      ledger_.begin(rank, Ledger::Activity::Moving, family_of(who), now());
+      ledger_.end(rank, Ledger::Activity::Starting, 0, now());
     });
     StreamSpec spec{.loads = {}, .work = 0, .key = who, .payload = who};
     if (plan != nullptr) {
@@ -361,7 +514,7 @@ class Run {
         is_call ? call_plans_[number_of(who)] : message_plans_[number_of(who)];
     if (plan != nullptr) count(who, *plan, arrived);
     for_parties(who, [&](std::uint32_t rank, std::uint64_t instance) {
-      ledger_.end(rank, Ledger::Activity::Moving, family_of(who), queue_.now());
+      ledger_.end(rank, Ledger::Activity::Moving, family_of(who), now());
       if (timeline_ && timeline_->records(rank)) record_call(rank, instance, who, plan, arrived);
       release(rank, instance);
     });
@@ -370,12 +523,12 @@ class Run {
   void end_operation(std::uint64_t instance) {
     const std::uint32_t rank = ranks_.rank_of(instance);
     const Operation& op = operation(rank, instance);
-    ledger_.end(rank, Ledger::Activity::Compute, 0, queue_.now());
+    ledger_.end(rank, Ledger::Activity::Compute, 0, now());
     if (op.kind != OpKind::Delay && op.duration == Duration{}) {
       free_loads_.push_back(slot_[instance]);
     }
     if (timeline_ && timeline_->records(rank)) {
-      timeline_->slice(rank, stream_of(rank, instance), begun_[instance], queue_.now(), op.name,
+      timeline_->slice(rank, stream_of(rank, instance), begun_[instance], now(), shown(rank, op),
                        op.kind == OpKind::Delay ? "delay" : "compute");
     }
     release(rank, instance);
@@ -384,8 +537,11 @@ class Run {
   void release(std::uint32_t rank, std::uint64_t instance) {
     state_.ops[instance] = OpState::Done;
     ++state_.done;
-    if (times_ != nullptr) times_->ended[instance] = queue_.now();
+    if (times_ != nullptr) times_->ended[instance] = now();
     const std::uint64_t first = ranks_.first(rank);
+    if (recurrence_ && recurrence_->active()) {
+      recurrence_->count(rank, static_cast<std::uint32_t>(instance - first));
+    }
     for (const std::uint32_t next :
          program(rank).successors(static_cast<std::uint32_t>(instance - first))) {
       if (--state_.remaining[first + next] == 0) ready_.emplace_back(rank, first + next);
@@ -434,7 +590,7 @@ class Run {
   }
 
   void count(std::uint64_t who, const PreparedCall& plan, Time arrived) {
-    const Duration taken = queue_.now() - arrived;
+    const Duration taken = now() - arrived;
     if (actor_of(who) == Actor::Message) {
       const MatchedMessage& message = messages_.all[number_of(who)];
       statistics_.add_message(message.bytes, plan.plan, taken, message.count);
@@ -459,7 +615,8 @@ class Run {
     const std::uint32_t stream = stream_of(rank, instance);
     const bool is_call = actor_of(who) == Actor::Call;
     const std::string category = is_call ? workload_.groups[family_of(who)].name : "p2p";
-    timeline_->slice(rank, stream, begun_[instance], arrived, "wait for " + op.name, "wait");
+    timeline_->slice(rank, stream, begun_[instance], arrived, "wait for " + shown(rank, op),
+                     "wait");
     std::string detail = to_string(op.bytes);
     if (plan != nullptr && is_call) {
       const CollectivePlan& p = plan->plan;
@@ -467,7 +624,7 @@ class Run {
                            to_string(op.bytes), to_string(p.algorithm), to_string(p.protocol),
                            p.channels, p.bottleneck);
     }
-    timeline_->slice(rank, stream, arrived, queue_.now(), op.name, category, std::move(detail));
+    timeline_->slice(rank, stream, arrived, now(), shown(rank, op), category, std::move(detail));
   }
 
   void record_loads() {
@@ -477,7 +634,7 @@ class Run {
       const PreparedCall* plan = actor_of(who) == Actor::Call ? call_plans_[number_of(who)]
                                                               : message_plans_[number_of(who)];
       if (plan != nullptr) {
-        timeline_->load(plan->set->classes, change.after - change.before, queue_.now());
+        timeline_->load(plan->set->classes, change.after - change.before, now());
       }
     }
     fluid_.clear_changes();
@@ -520,6 +677,11 @@ class Run {
   std::vector<std::uint32_t> slot_;  // By instance: its place in compute_loads_ while it runs.
   std::optional<Timeline> timeline_;
   std::vector<Time> begun_;  // By instance, when somebody asks.
+  std::optional<Recurrence> recurrence_;
+  Time settled_;                          // Of the engine: when the last event was.
+  Duration later_{};                      // What was left out has taken so long.
+  std::vector<std::int64_t> name_steps_;  // By program: of numbers at the end of names.
+  std::vector<double> more_amounts_;      // By resource of the engine: taken while left out.
   std::uint64_t events_ = 0;
   double latency_scale_ = 1;
   bool assumed_flops_ = false;
@@ -528,18 +690,20 @@ class Run {
 
 }  // namespace
 
-std::optional<Replay> run(const Topology& topology, const CostModel& cost,
-                          const ClusterResources& resources, const Cast& cast,
-                          const ReplayOptions& options, OperationTimes* times) {
+Played run(const Topology& topology, const CostModel& cost, const ClusterResources& resources,
+           const Cast& cast, const ReplayOptions& options, OperationTimes* times) {
   Run run(topology, cost, resources, cast, options, times);
-  if (!run.go()) return std::nullopt;
-  return run.take();
+  const RunEnd end = run.go();
+  if (end != RunEnd::Finished) return {end, std::nullopt};
+  return {end, run.take()};
 }
 
 Replay run_full(const Topology& topology, const CostModel& cost, const ClusterResources& resources,
                 const Cast& cast, const ReplayOptions& options, OperationTimes* times) {
   Run run(topology, cost, resources, cast, options, times);
-  if (!run.go()) throw SimulationError(run.deadlock());
+  const RunEnd end = run.go();
+  require(end != RunEnd::Unsteady, "a full run has all copies of sections");
+  if (end == RunEnd::Stuck) throw SimulationError(run.deadlock());
   return run.take();
 }
 

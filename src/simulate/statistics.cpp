@@ -21,6 +21,7 @@ CallStatistics::Sums& CallStatistics::sums(const std::string& family, const std:
     s.stats.protocol = plan.protocol;
     s.stats.channels = plan.channels;
     s.stats.bottleneck = plan.bottleneck;
+    kinds_.push_back(&s);
   }
   s.stats.count += count;
   return s;
@@ -44,6 +45,23 @@ void CallStatistics::add_message(Bytes bytes, const CollectivePlan& plan, Durati
   s.stats.longest = std::max(s.stats.longest, taken);
 }
 
+std::vector<CallStatistics::Totals> CallStatistics::totals() const {
+  std::vector<Totals> out;
+  out.reserve(kinds_.size());
+  for (const Sums* s : kinds_) out.push_back({s->stats.count, s->taken, s->waited});
+  return out;
+}
+
+void CallStatistics::repeat(const std::vector<Totals>& before, std::uint64_t times) {
+  for (std::size_t i = 0; i < kinds_.size(); ++i) {
+    Sums& s = *kinds_[i];
+    const Totals then = i < before.size() ? before[i] : Totals{};
+    s.stats.count += times * (s.stats.count - then.count);
+    s.taken += static_cast<double>(times) * (s.taken - then.taken);
+    s.waited += static_cast<double>(times) * (s.waited - then.waited);
+  }
+}
+
 std::vector<CollectiveStats> CallStatistics::take() {
   std::vector<CollectiveStats> out;
   for (auto& [key, s] : by_kind_) {
@@ -56,6 +74,7 @@ std::vector<CollectiveStats> CallStatistics::take() {
     }
     out.push_back(std::move(s.stats));
   }
+  kinds_.clear();
   by_kind_.clear();
   return out;
 }

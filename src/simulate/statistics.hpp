@@ -23,6 +23,16 @@ class CallStatistics {
                             std::uint32_t count);
   void add_message(Bytes bytes, const CollectivePlan& plan, Duration taken, std::uint32_t count);
 
+  // Sums by kind, in the order in which kinds came.
+  struct Totals {
+    std::uint64_t count = 0;
+    double taken = 0;
+    double waited = 0;
+  };
+  [[nodiscard]] std::vector<Totals> totals() const;
+  // What was added since `before` is added so many times more.
+  void repeat(const std::vector<Totals>& before, std::uint64_t times);
+
   // In the order of family, collective, size.
   [[nodiscard]] std::vector<CollectiveStats> take();
 
@@ -39,6 +49,7 @@ class CallStatistics {
              const CollectivePlan& plan, std::uint32_t count);
 
   std::map<Key, Sums> by_kind_;
+  std::vector<Sums*> kinds_;  // As they came.
 };
 
 // One sentence: what takes most of the run, and what limits that.

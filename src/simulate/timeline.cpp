@@ -102,6 +102,19 @@ class RankList {
   std::uint32_t left_out_ = 0;
 };
 
+// Over a time up to the last change or later.
+double mean_share(const std::vector<LoadChange>& changes, Time from, Time to) {
+  if (from >= to) return 0;
+  double sum = 0;
+  Time until = to;
+  for (auto change = changes.rbegin(); change != changes.rend() && until > from; ++change) {
+    const Time since = std::max(change->at, from);
+    if (since < until) sum += change->share * to_seconds(until - since);
+    until = std::min(until, change->at);
+  }
+  return sum / to_seconds(to - from);
+}
+
 }  // namespace
 
 Timeline::Timeline(const Topology& topology, const Cast& cast, const Ranks& ranks,
@@ -186,6 +199,19 @@ void Timeline::load(const std::vector<ClassLoad>& classes, double by, Time now) 
     if (share != (changes.empty() ? 0 : changes.back().share)) {
       changes.push_back({state.track, now, share});
     }
+  }
+}
+
+void Timeline::skip(Time now, Duration period, Duration later) {
+  if (later <= Duration{}) return;
+  for (ClassState& state : classes_) {
+    if (state.track == absent) continue;
+    std::vector<LoadChange>& changes = state.changes;
+    const double share = changes.empty() ? 0 : changes.back().share;
+    const double mean = mean_share(changes, now - period, now);
+    if (!changes.empty() && changes.back().at == now) changes.pop_back();
+    changes.push_back({state.track, now, mean});
+    changes.push_back({state.track, now + later, share});
   }
 }
 

@@ -27,6 +27,9 @@ class Timeline {
   // A stream that loads links changed its rate.
   void load(const std::vector<ClassLoad>& classes, double by, Time now);
 
+  // Links go on later by so much, as they were, and do meanwhile what they did for a period.
+  void skip(Time now, Duration period, Duration later);
+
   [[nodiscard]] Trace finish(Time end);
 
  private:

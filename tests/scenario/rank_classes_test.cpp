@@ -1,7 +1,6 @@
 // Reduced runs say what full ones do, and they are small where ranks behave alike.
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "support/cluster.hpp"
 #include "support/clusters.hpp"
 #include "support/random_jobs.hpp"
+#include "support/same_result.hpp"
 #include "support/training.hpp"
 
 using namespace flyover;
@@ -24,62 +24,6 @@ using namespace flyover::literals;
 using test::Cluster;
 
 namespace {
-
-bool close(double a, double b) {
-  return std::abs(a - b) <= 1e-9 * std::max(std::abs(a), std::abs(b)) + 1e-9;
-}
-
-// Everything that results tell but events, which are fewer.
-void check_same(const Result& a, const Result& b) {
-  CHECK(a.time == b.time);
-  CHECK(a.ranks == b.ranks);
-  CHECK(a.operations == b.operations);
-  CHECK(close(a.breakdown.compute_us, b.breakdown.compute_us));
-  CHECK(close(a.breakdown.startup_us, b.breakdown.startup_us));
-  CHECK(close(a.breakdown.bubble_us, b.breakdown.bubble_us));
-  CHECK(close(a.breakdown.idle_us, b.breakdown.idle_us));
-  REQUIRE(a.breakdown.exposed_us.size() == b.breakdown.exposed_us.size());
-  for (const auto& [family, us] : a.breakdown.exposed_us) {
-    CHECK(close(us, b.breakdown.exposed_us.at(family)));
-  }
-  REQUIRE(a.collectives.size() == b.collectives.size());
-  for (std::size_t i = 0; i < a.collectives.size(); ++i) {
-    const CollectiveStats& x = a.collectives[i];
-    const CollectiveStats& y = b.collectives[i];
-    CHECK(x.op == y.op);
-    CHECK(x.group == y.group);
-    CHECK(x.count == y.count);
-    CHECK(std::abs((x.mean - y.mean).count()) <= 1);
-    CHECK(std::abs((x.mean_wait - y.mean_wait).count()) <= 1);
-    CHECK(x.longest == y.longest);
-    CHECK(close(x.busbw_GBps, y.busbw_GBps));
-    CHECK(x.channels == y.channels);
-    CHECK(x.alone == y.alone);
-    CHECK(x.bottleneck == y.bottleneck);
-  }
-  CHECK(a.bottleneck == b.bottleneck);
-  CHECK(a.warnings == b.warnings);
-  REQUIRE(a.links.size() == b.links.size());
-  for (std::size_t i = 0; i < a.links.size(); ++i) {
-    const ResourceClassStats& x = a.links[i];
-    const ResourceClassStats& y = b.links[i];
-    CAPTURE(x.name);
-    CHECK(x.name == y.name);
-    CHECK(x.count == y.count);
-    CHECK(x.capacity == y.capacity);
-    CHECK(close(x.amount, y.amount));
-    CHECK(close(x.peak_utilisation, y.peak_utilisation));
-    CHECK(close(x.busiest_utilisation, y.busiest_utilisation));
-    CHECK(x.busiest == y.busiest);
-  }
-}
-
-void check_exact(const ReductionCheck& check) {
-  INFO(check.first);
-  CHECK(check.differences == 0);
-  CHECK(check.largest == Duration{});
-  check_same(check.full.result, check.reduced.result);
-}
 
 struct Sweep {
   std::uint32_t cases = 0;
@@ -95,7 +39,7 @@ Sweep sweep(std::uint64_t first_seed, std::uint32_t cases, std::uint32_t most_gp
       CAPTURE(job.description);
       const Cluster c(std::move(job.topology), test::library(job.library));
       const ReductionCheck check = verify_reduction({c.topology, c.cost}, {c.topology, c.cost}, job.workload);
-      check_exact(check);
+      test::check_exact(check);
       ++sum.cases;
       if (check.reduced.result.classes < check.full.result.classes) ++sum.reduced;
     } catch (const InputError&) {       // No fabric of that form, no algorithm of the library.
@@ -108,7 +52,7 @@ Sweep sweep(std::uint64_t first_seed, std::uint32_t cases, std::uint32_t most_gp
 
 std::uint32_t classes(const Cluster& c, const Workload& workload) {
   const ReductionCheck check = verify_reduction({c.topology, c.cost}, {c.topology, c.cost}, workload);
-  check_exact(check);
+  test::check_exact(check);
   CHECK(check.full.result.classes == workload.ranks);
   return check.reduced.result.classes;
 }

@@ -14,3 +14,7 @@ flyover_test(rank_classes
   ${CMAKE_CURRENT_LIST_DIR}/../support/random_jobs.cpp
   ${CMAKE_CURRENT_LIST_DIR}/../support/regular_jobs.cpp
   ${CMAKE_CURRENT_LIST_DIR}/../support/topologies.cpp)
+flyover_test(recurrence
+  ${CMAKE_CURRENT_LIST_DIR}/recurrence_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/../support/random_jobs.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/../support/topologies.cpp)

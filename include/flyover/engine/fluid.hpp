@@ -116,6 +116,21 @@ class FluidSystem {
   [[nodiscard]] double rate(StreamId s) const { return streams_[s].rate; }
   [[nodiscard]] std::uint64_t payload(StreamId s) const { return streams_[s].payload; }
 
+  // What the future of a running stream depends on, beside the others.
+  struct Progress {
+    double left = 0;  // Of its work at `since`, from when on it moves at `rate`.
+    double rate = 0;
+    Time since;
+  };
+  // Calls visit(payload, progress) for every running stream, in no order that means anything.
+  template <class Visit>
+  void for_running(Visit visit) const {
+    for (std::size_t i = 0; i < streams_.size(); ++i) {
+      const Stream& s = streams_[StreamId{static_cast<std::uint32_t>(i)}];
+      if (s.running) visit(s.payload, Progress{s.left, s.rate, s.since});
+    }
+  }
+
   // Rate changes since the last call, in the order of time and key; collected once this was called.
   void record_changes(bool on) { record_ = on; }
   [[nodiscard]] std::span<const RateChange> changes() const { return changes_; }

@@ -26,12 +26,18 @@ namespace flyover {
 // beside them, those of states included (SoftwareStack::contention), and for how long a layer waits
 // for its host code. SoftwareStack::straggling is left out: it multiplies what a replay says.
 //
+// Micro-batches of the steady part of the schedule are sections that repeat (repetition.hpp), of
+// which a few copies are written down unless all are asked for. Messages of a chunk and direction
+// share a tag, since they are sent and received in one order; their names say which micro-batch.
+//
 // Requires a layout without problems for the job's model and sequence. O(stages x operations of one
-// rank + ranks).
+// rank + ranks), however many micro-batches there are.
+enum class MicroBatches : std::uint8_t { Few, All };
 [[nodiscard]] Workload expand(const StepParts& parts, const Layout& layout,
-                              const MessageTimes& times);
+                              const MessageTimes& times, MicroBatches written = MicroBatches::Few);
 
-// Operations of all ranks together, without making them.
+// Operations that `expand` writes down, as many times as there are ranks of their stage, without
+// making them.
 [[nodiscard]] std::uint64_t expanded_operations(const StepParts& parts, const Layout& layout,
                                                 const MessageTimes& times);
 

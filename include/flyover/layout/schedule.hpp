@@ -70,6 +70,28 @@ struct PipelineProgram {
 };
 [[nodiscard]] PipelineProgram pipeline_program(const PipelineShape& shape);
 
+// A part of a stage's steps in which each one is like the one `period` before, its micro-batch
+// apart.
+struct StepRepeat {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  std::size_t period = 0;
+};
+
+// A pipeline whose steady part is cut short: with `elided` periods more in each repeat it is that
+// of all micro-batches, of which one period has `period`.
+struct FoldedPipeline {
+  PipelineShape shape;  // With the micro-batches that are left.
+  std::uint64_t elided = 0;
+  std::uint32_t period = 0;
+  std::vector<std::vector<StepRepeat>> repeats;  // By stage; all have as many, none if elided is 0.
+};
+
+// Leaves as few micro-batches as show the steady state in every stage: each repeat has two periods
+// and some more. Nothing is left out where that saves nothing, or where the schedule has no such
+// part. Costs a few periods of steps, however many micro-batches there are.
+[[nodiscard]] FoldedPipeline folded_pipeline(const PipelineShape& shape);
+
 // What is wrong with a program whatever its times are: steps missing, twice or unknown. Empty for
 // those of pipeline_program.
 [[nodiscard]] std::vector<std::string> problems(const PipelineProgram& program);

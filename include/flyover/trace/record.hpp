@@ -24,7 +24,8 @@ struct Slice {
   Time begin;
   Time end;
   std::string name;      // "mlp", "wait for grads"
-  std::string category;  // "compute", "delay", "wait", a group family such as "tp", "p2p"
+  std::string category;  // "compute", "delay", "wait", a group family such as "tp", "p2p";
+                         // "elided": what repeats and was not recorded again
   std::string detail;    // One line about a call, may be empty.
 };
 

@@ -13,6 +13,8 @@ namespace flyover {
 
 enum class OpKind : std::uint8_t { Compute, Collective, Send, Recv, Copy, Delay };
 
+inline constexpr std::uint32_t no_section = 0xffffffffU;
+
 // One operation of one program. Ranks that share the program each run their own instance of it.
 struct Operation {
   std::string id;  // Unique within its program.
@@ -39,6 +41,10 @@ struct Operation {
   std::int64_t peer = 0;
   bool peer_relative = false;
   std::string tag;  // Send, Recv: matched by (from, to, tag) in order.
+  // Of a section that repeats (repetition.hpp): its index in Workload::sections, and which copy.
+  std::uint32_t section = no_section;
+  std::uint32_t copy = 0;
+  std::uint32_t sections_before = 0;  // In the program as it was written: of its number counts.
 };
 
 struct Program {
@@ -53,11 +59,19 @@ struct GroupFamily {
   std::vector<std::vector<std::uint32_t>> groups;  // Ranks in group order.
 };
 
+// A part of programs that repeats, of which some copies are written down: see repetition.hpp.
+struct Section {
+  std::uint64_t elided = 0;  // Copies more that every program with the section means.
+  std::string unit;          // What a copy is, as people call several: "micro-batches".
+  std::uint32_t units = 1;   // Of those in one copy.
+};
+
 struct Workload {
   std::string name;
   std::uint32_t ranks = 0;
   std::vector<GroupFamily> groups;
   std::vector<Program> programs;  // Together they cover every rank at most once.
+  std::vector<Section> sections = {};
 };
 
 // The peer of a send or receive as seen by `rank`.

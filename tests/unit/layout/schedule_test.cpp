@@ -303,3 +303,57 @@ TEST_CASE("schedules are found by their names", "[schedule]") {
   }
   CHECK_FALSE(pipeline_schedule("dualpipe").has_value());
 }
+
+namespace {
+
+// The steps with so many periods more behind the first of each repeat, micro-batches counted on.
+std::vector<PipelineStep> unfolded(const std::vector<PipelineStep>& steps,
+                                   const std::vector<StepRepeat>& repeats, std::uint64_t periods) {
+  std::vector<PipelineStep> all;
+  std::int64_t moved = 0;
+  std::size_t next = 0;
+  const auto put = [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      all.push_back(steps[i]);
+      all.back().micro_batch = static_cast<std::uint32_t>(steps[i].micro_batch + moved);
+    }
+  };
+  for (const StepRepeat& repeat : repeats) {
+    put(next, repeat.begin);
+    const std::int64_t apart = std::int64_t{steps[repeat.begin + repeat.period].micro_batch} -
+                               steps[repeat.begin].micro_batch;
+    for (std::uint64_t period = 0; period < periods; ++period) {
+      put(repeat.begin, repeat.begin + repeat.period);
+      moved += apart;
+    }
+    next = repeat.begin;
+  }
+  put(next, steps.size());
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a folded pipeline with its periods put back is the whole one", "[layout][schedule]") {
+  const auto [schedule, chunks] = GENERATE(
+      std::pair{PipelineSchedule::GPipe, 1U},
+      std::pair{PipelineSchedule::OneForwardOneBackward, 1U},
+      std::pair{PipelineSchedule::Interleaved, 2U}, std::pair{PipelineSchedule::Interleaved, 5U},
+      std::pair{PipelineSchedule::ZeroBubbleH1, 1U}, std::pair{PipelineSchedule::ZeroBubbleV, 2U});
+  for (const std::uint32_t stages : {1U, 2U, 3U, 4U, 8U, 16U}) {
+    for (const std::uint32_t micro_batches : {1U, 2U, 7U, 16U, 30U, 64U, 96U, 120U, 127U, 256U}) {
+      PipelineShape shape{schedule, stages, chunks, micro_batches, 0};
+      if (schedule == PipelineSchedule::Interleaved && micro_batches % stages != 0) continue;
+      CAPTURE(to_string(schedule), stages, chunks, micro_batches);
+      const FoldedPipeline folded = folded_pipeline(shape);
+      CHECK(folded.shape.micro_batches + folded.elided * folded.period == micro_batches);
+      if (micro_batches == 256) CHECK(folded.shape.micro_batches <= 6 * stages + 8);
+      REQUIRE(folded.repeats.size() == stages);
+      for (std::uint32_t stage = 0; stage < stages; ++stage) {
+        CAPTURE(stage);
+        CHECK((unfolded(stage_steps(folded.shape, stage), folded.repeats[stage], folded.elided) ==
+               stage_steps(shape, stage)));
+      }
+    }
+  }
+}
