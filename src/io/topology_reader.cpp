@@ -56,6 +56,7 @@ class ClusterReader {
     if (root_.has("name")) cluster_.name = root_["name"].text();
     read_fabric();
     cluster_.fabric.trunks = trunks_;
+    for (NodeGroup& group : cluster_.nodes) group.spec.trunks = trunks_;
     Topology topology = build();
     topology.notes.insert(topology.notes.end(), notes_.begin(), notes_.end());
     return topology;
@@ -188,10 +189,13 @@ class ClusterReader {
   std::uint64_t nodes_ = 0;
 };
 
-bool spare_fabric(const Field& list) {
+bool fit_trunks(const Field& list) {
   return std::ranges::all_of(list.elements(), [](const Field& item) {
+    Override change;
+    change.selector = item["select"].text();
+    if (item.has("bandwidth")) change.bandwidth = read_bandwidth(item["bandwidth"], Carrier::Bus);
     try {
-      return spares_fabric(item["select"].text());
+      return fits_trunks(change);
     } catch (const InputError& error) {
       item["select"].fail(error.problem());
     }
@@ -251,8 +255,8 @@ Topology read_topology(const Document& document, FabricDetail detail) {
   root.allow_only({"name", "preset", "node", "nodes", "fabric", "overrides", "vertices", "edges",
                    "gpu", "gpu_models", "notes"});
   const bool explicit_graph = root.has("vertices") || root.has("edges");
-  const bool trunks = detail == FabricDetail::Trunks &&
-                      (!root.has("overrides") || spare_fabric(root["overrides"]));
+  const bool trunks =
+      detail == FabricDetail::Trunks && (!root.has("overrides") || fit_trunks(root["overrides"]));
   Topology topology = explicit_graph ? read_explicit_graph(root, presets)
                                      : ClusterReader(root, presets, trunks).read();
   if (!explicit_graph) {

@@ -46,6 +46,15 @@ Blocks::Blocks(const Topology& topology, const ClusterResources& resources)
   levels_ = find_tree();
 }
 
+bool Blocks::has_direct_links(std::uint32_t block) const {
+  const auto is_gpu = [&](VertexId v) { return topology_.vertices[v].kind == VertexKind::Gpu; };
+  return std::ranges::any_of(topology_.out(NodeId{block}), [&](LinkId id) {
+    const Link& link = topology_.links[id];
+    return (link.kind == LinkKind::NvLink || link.kind == LinkKind::Xgmi) && is_gpu(link.from) &&
+           is_gpu(link.to);
+  });
+}
+
 std::uint32_t Blocks::places(std::uint32_t block) const {
   const NodeId node{block};
   return 2 * gpus(block) +

@@ -49,6 +49,8 @@ class Blocks {
   [[nodiscard]] std::uint32_t gpus(std::uint32_t block) const {
     return topology_.nodes[NodeId{block}].gpus;
   }
+  // Whether scale-up links join two of its GPUs without a switch.
+  [[nodiscard]] bool has_direct_links(std::uint32_t block) const;
   // Blocks of one kind have the same GPUs and resources, place by place.
   [[nodiscard]] std::uint32_t kind(std::uint32_t block) const { return kinds_[block]; }
 

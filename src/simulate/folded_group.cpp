@@ -198,8 +198,9 @@ std::optional<Pattern> FoldedGroup::operator()(const CollectiveShape& shape,
                                                const Algorithm& algorithm,
                                                const PatternOptions& options) {
   const bool ring = algorithm.id == AlgorithmId::Ring;
-  // Where rings are spread over all links of a domain they are followed one by one.
-  if (options.mesh_rings && (ring || algorithm.id == AlgorithmId::Tree)) return std::nullopt;
+  // Where they may be spread over all links of a domain edges are followed one by one.
+  const bool spread = options.mesh_rings && (ring || algorithm.id == AlgorithmId::Tree);
+  if (spread && blocks_.has_direct_links(domains_.front())) return std::nullopt;
   const FoldedSummary summary = algorithm.fold(shape);
 
   Pattern pattern;

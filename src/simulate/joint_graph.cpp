@@ -200,6 +200,7 @@ class Builder {
       facts.add(resources_.class_of(r));
       facts.add(std::bit_cast<std::uint64_t>(resources_.capacity(r)));
       facts.add(resources_.cables(r));
+      facts.add(resources_.in_service(r) ? 1U : 0U);
       add_node(facts);
     }
   }

@@ -87,6 +87,7 @@ void Quotient::colour_items(const ClusterResources& resources, const Ranks& rank
         facts.add(resources.class_of(*resource));
         facts.add(std::bit_cast<std::uint64_t>(resources.capacity(*resource)));
         facts.add(resources.cables(*resource));
+        facts.add(resources.in_service(*resource) ? 1U : 0U);
       } else if (is_rank && rank < ranks.size()) {
         facts.add(RankItem);
         facts.add(ranks.program(rank));

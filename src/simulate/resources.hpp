@@ -63,6 +63,7 @@ class ClusterResources {
 
   [[nodiscard]] std::size_t class_of(ResourceId r) const;
   [[nodiscard]] double capacity(ResourceId r) const;
+  [[nodiscard]] bool in_service(ResourceId r) const;
   // How many of its class a resource stands for: more than one for trunks.
   [[nodiscard]] std::uint32_t cables(ResourceId r) const {
     const auto i = static_cast<std::uint32_t>(r);
@@ -78,7 +79,6 @@ class ClusterResources {
       Duration time) const;
 
  private:
-  [[nodiscard]] bool in_service(ResourceId r) const;
   const Topology& topology_;
   std::uint32_t links_ = 0;
   std::uint32_t gpus_ = 0;

@@ -30,16 +30,26 @@ bool is_xgmi(const NodeSpec& spec) {
 }
 
 void wire_scale_up(Topology& topology, const NodeSpec& spec, const Parts& parts) {
-  const auto join = [&](VertexId a, VertexId b, std::uint32_t lanes) {
+  const auto join = [&](VertexId a, VertexId b, std::uint32_t lanes, std::uint32_t cables = 1) {
     connect(topology, a, b,
             {.kind = is_xgmi(spec) ? LinkKind::Xgmi : LinkKind::NvLink,
              .bandwidth = spec.lane_bandwidth * lanes,
              .latency = spec.scale_up_latency,
-             .lanes = lanes});
+             .lanes = lanes,
+             .cables = cables});
   };
   const auto gpu = [&](std::uint32_t i) { return at(parts.first_gpu, i); };
   switch (spec.scale_up) {
     case ScaleUp::Switched:
+      if (spec.trunks) {
+        const auto& lanes = spec.links_per_switch;
+        const auto all = std::accumulate(lanes.begin(), lanes.end(), 0U);
+        const auto used = lanes.size() - static_cast<std::size_t>(std::ranges::count(lanes, 0U));
+        for (std::uint32_t g = 0; g < spec.gpus; ++g) {
+          join(gpu(g), parts.first_switch, all, static_cast<std::uint32_t>(used));
+        }
+        break;
+      }
       for (std::uint32_t g = 0; g < spec.gpus; ++g) {
         for (std::uint32_t s = 0; s < spec.links_per_switch.size(); ++s) {
           const std::uint32_t lanes = spec.links_per_switch[s];
@@ -170,8 +180,9 @@ void add_node(Topology& topology, const NodeSpec& spec, std::uint32_t type,
   };
   Parts parts;
   parts.first_gpu = add_all(VertexKind::Gpu, spec.gpus);
-  parts.first_switch = add_all(
-      VertexKind::NvSwitch, spec.scale_up == ScaleUp::Switched ? spec.links_per_switch.size() : 0);
+  const std::size_t switches = spec.trunks ? 1 : spec.links_per_switch.size();
+  parts.first_switch =
+      add_all(VertexKind::NvSwitch, spec.scale_up == ScaleUp::Switched ? switches : 0);
   parts.first_pcie = add_all(VertexKind::PcieSwitch, spec.pcie_switches);
   parts.first_cpu = add_all(VertexKind::Cpu, spec.cpus);
   parts.first_nic = add_all(VertexKind::Nic, spec.nics);

@@ -322,15 +322,17 @@ std::size_t count_cables(const Topology& topology) {
 
 }  // namespace
 
-bool spares_fabric(std::string_view text) {
-  constexpr std::array insides{VertexKind::Gpu, VertexKind::NvSwitch, VertexKind::PcieSwitch,
-                               VertexKind::Cpu, VertexKind::Nic};
-  constexpr std::array<std::string_view, 5> cables{"nvlink", "xgmi", "pcie", "cpu-link",
-                                                   "host-leaf"};
-  const Selector selector = parse_selector(text);
+bool fits_trunks(const Override& change) {
+  constexpr std::array alone{VertexKind::Gpu, VertexKind::PcieSwitch, VertexKind::Cpu,
+                             VertexKind::Nic};
+  constexpr std::array<std::string_view, 4> cables{"xgmi", "pcie", "cpu-link", "host-leaf"};
+  const Selector selector = parse_selector(change.selector);
   if (selector.kind == "node") return true;
   if (selector.kind != "link") {
-    return std::ranges::find(insides, *vertex_kind(selector.kind)) != insides.end();
+    const VertexKind kind = *vertex_kind(selector.kind);
+    // A rate of a GPU is one of each of its links.
+    return std::ranges::find(alone, kind) != alone.end() &&
+           !(kind == VertexKind::Gpu && change.bandwidth);
   }
   const Condition* kind = selector.find("kind");
   return kind != nullptr && std::ranges::all_of(kind->words, [&](const std::string& word) {

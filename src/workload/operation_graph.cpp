@@ -185,10 +185,12 @@ class ProgramCheck {
       fail(op, fmt::format("has rank {} as its peer, but the ranks are 0 to {}", op.peer,
                            workload_.ranks - 1));
     }
-    for (const std::uint32_t rank : program_.ranks) {
-      if (peer_of(op, rank, workload_.ranks) == rank) {
-        fail(op, fmt::format("rank {} is its own peer", rank));
-      }
+    const std::uint32_t first = program_.ranks.front();
+    if (op.peer_relative && peer_of(op, first, workload_.ranks) == first) {
+      fail(op, fmt::format("rank {} is its own peer", first));
+    }
+    if (!op.peer_relative && std::ranges::binary_search(program_.ranks, op.peer)) {
+      fail(op, fmt::format("rank {} is its own peer", op.peer));
     }
   }
 

@@ -8,6 +8,8 @@ flyover_test(scenario
   ${CMAKE_CURRENT_LIST_DIR}/crossovers_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/mscclpp_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/training_series_test.cpp)
+flyover_test(trunks
+  ${CMAKE_CURRENT_LIST_DIR}/trunks_test.cpp)
 flyover_test(rank_classes
   ${CMAKE_CURRENT_LIST_DIR}/rank_classes_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/reduction_test.cpp

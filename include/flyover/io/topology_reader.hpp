@@ -12,8 +12,9 @@
 
 namespace flyover::io {
 
-// Trunks: what adaptive routing loads alike is one switch or cable (FabricSpec::trunks), unless an
-// override is about the fabric. For replays; those who count or draw want Cables.
+// Trunks: switches and cables that are always loaded alike are one (NodeSpec::trunks,
+// FabricSpec::trunks), unless an override is about one of them. For replays; those who count or draw
+// want Cables.
 enum class FabricDetail : std::uint8_t { Cables, Trunks };
 
 struct TopologyInput {

@@ -118,9 +118,9 @@ struct Override {
   std::optional<double> memory_factor = {};
 };
 void apply_override(Topology& topology, const Override& change);
-// Whether it leaves switches and cables of the fabric, beyond the ports of nodes, alone. Throws
-// InputError for a selector that is malformed.
-[[nodiscard]] bool spares_fabric(std::string_view selector);
+// Whether it means the same where parallel switches and cables are one (NodeSpec::trunks,
+// FabricSpec::trunks). Throws InputError for a selector that is malformed.
+[[nodiscard]] bool fits_trunks(const Override& change);
 
 [[nodiscard]] std::string_view to_string(FabricKind kind);  // "rail-optimized", ...
 [[nodiscard]] std::optional<FabricKind> fabric_kind(std::string_view name);
