@@ -28,7 +28,7 @@ std::string always(const CollectiveShape&) {
 // Puts what all algorithms have in common around one of them.
 template <CollectiveOp op, auto reason, auto plan, auto sum_up>
 constexpr Algorithm entry(AlgorithmId id, std::string_view summary,
-                          FoldedSummary (*fold)(const CollectiveShape&) = nullptr) {
+                          FoldedSummary (*fold)(const CollectiveShape&, std::uint32_t) = nullptr) {
   return {.id = id,
           .op = op,
           .summary = summary,

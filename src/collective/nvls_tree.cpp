@@ -209,28 +209,22 @@ Reach reach(const Plan& plan, const DomainTree& tree) {
 struct Lengths {
   std::uint32_t steps = 0;
   Chain longest;
-};
 
-Lengths lengths(const Plan& plan) {
-  Lengths out;
-  for (std::uint32_t t = 0; t < trees; ++t) {
-    const Reach far = reach(plan, plan.tree(t));
+  // One tree's. Shares queue for the switches, on the way up and on the way down. A chain is
+  // longest when it goes through the queue in one of the two, or half in the one and half in the
+  // other.
+  void add(const Reach& far, bool switched, std::uint32_t shares) {
     const Chain without_switch{far.depth, far.depth};
-    const Chain up = std::max(far.up, without_switch);
-    const Chain down = std::max(far.down, without_switch);
-    // Shares queue for the switch, on the way up and on the way down. A chain is longest when it
-    // goes through the queue in one of the two, or half in the one and half in the other.
-    out.steps = std::max(out.steps, 2 * far.depth);
-    if (plan.relays() > 0) {
-      const std::uint32_t queue = plan.shares() - 1;
-      out.steps =
-          std::max({out.steps, far.up.hops + far.depth + queue, far.depth + far.down.hops + queue,
-                    far.up.hops + far.down.hops + queue});
+    steps = std::max(steps, 2 * far.depth);
+    if (switched) {
+      const std::uint32_t queue = shares - 1;
+      steps = std::max({steps, far.up.hops + far.depth + queue, far.depth + far.down.hops + queue,
+                        far.up.hops + far.down.hops + queue});
     }
-    out.longest = std::max(out.longest, up + down);
+    longest =
+        std::max(longest, std::max(far.up, without_switch) + std::max(far.down, without_switch));
   }
-  return out;
-}
+};
 
 }  // namespace
 
@@ -292,15 +286,18 @@ Summary nvls_tree_summary(const CollectiveShape& shape) {
     }
   }
 
-  const Lengths far = lengths(plan);
+  Lengths far;
+  for (std::uint32_t t = 0; t < trees; ++t) {
+    far.add(reach(plan, plan.tree(t)), plan.relays() > 0, shares);
+  }
   summary.steps = far.steps;
   set_hops(summary, far.longest);
   return writer.finish(plan.blocks());
 }
 
-FoldedSummary nvls_tree_fold(const CollectiveShape& shape) {
-  const Plan plan(shape);
-  const auto members = plan.size_of(0);
+FoldedSummary nvls_tree_fold(const CollectiveShape& shape, std::uint32_t domains) {
+  const Plan plan(shape);  // Of one of the domains.
+  const std::uint32_t members = plan.size_of(0);
   const std::uint32_t shares = plan.shares();
   const auto blocks = static_cast<double>(plan.blocks());
 
@@ -317,15 +314,18 @@ FoldedSummary nvls_tree_fold(const CollectiveShape& shape) {
         std::ranges::find(plan.members(0), plan.head(0, share)) - plan.members(0).begin());
     between.add(head, head, shape.channels / blocks, shape.channels);
   }
+  Lengths far;
   for (std::uint32_t t = 0; t < trees; ++t) {
-    const DomainTree& tree = plan.tree(t);
-    for (std::uint32_t d = 0; d < plan.domains(); ++d) {
+    const DomainTree tree = double_binary_tree(domains, t);
+    for (std::uint32_t d = 0; d < domains; ++d) {
       if (tree.parent[d] == none) continue;
       summary.edges.emplace_back(d, tree.parent[d]);
       summary.edges.emplace_back(tree.parent[d], d);
     }
+    const std::uint32_t depth = std::ranges::max(tree.depth);
+    const Chain by_switch = members > 1 ? Chain{2 + depth, depth} : Chain{};
+    far.add({depth, by_switch, by_switch}, members > 1, shares);
   }
-  const Lengths far = lengths(plan);
   summary.steps = far.steps;
   summary.inter_hops = far.longest.inter;
   summary.intra_hops = far.longest.hops - far.longest.inter;

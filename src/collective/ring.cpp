@@ -10,9 +10,9 @@ namespace flyover {
 
 namespace {
 
-std::uint32_t ring_steps(const CollectiveShape& shape) {
-  const std::uint32_t lap = shape.group.ranks() - 1;
-  return shape.op == CollectiveOp::AllReduce ? 2 * lap : lap;
+std::uint32_t ring_steps(CollectiveOp op, std::uint32_t ranks) {
+  const std::uint32_t lap = ranks - 1;
+  return op == CollectiveOp::AllReduce ? 2 * lap : lap;
 }
 
 // The most hops between domains on a walk of `steps` edges around the ring, from any start.
@@ -45,7 +45,7 @@ std::uint32_t most_crossings(const Placement& placement, std::span<const std::ui
 Schedule ring_schedule(const CollectiveShape& shape, Bytes bytes) {
   const std::uint32_t n = shape.group.ranks();
   require(n > 1, "a ring of two ranks or more");
-  const std::uint32_t steps = ring_steps(shape);
+  const std::uint32_t steps = ring_steps(shape.op, n);
   const std::uint64_t count = std::uint64_t{shape.channels} * steps * n;
   const std::uint64_t blocks = std::uint64_t{shape.channels} * n;
   const Placement placement(shape.group);
@@ -84,7 +84,7 @@ Schedule ring_schedule(const CollectiveShape& shape, Bytes bytes) {
 Summary ring_summary(const CollectiveShape& shape) {
   const std::uint32_t n = shape.group.ranks();
   require(n > 1, "a ring of two ranks or more");
-  const std::uint32_t steps = ring_steps(shape);
+  const std::uint32_t steps = ring_steps(shape.op, n);
   const Placement placement(shape.group);
 
   SummaryWriter writer(shape);
@@ -108,12 +108,11 @@ Summary ring_summary(const CollectiveShape& shape) {
   return writer.finish(std::uint64_t{shape.channels} * n);
 }
 
-FoldedSummary ring_fold(const CollectiveShape& shape) {
-  const std::uint32_t n = shape.group.ranks();
+FoldedSummary ring_fold(const CollectiveShape& shape, std::uint32_t domains) {
   const Placement placement(shape.group);
   const auto members = static_cast<std::uint32_t>(placement.members(0).size());
-  const std::uint32_t domains = placement.domains();
-  const std::uint32_t steps = ring_steps(shape);
+  const std::uint32_t n = domains * members;
+  const std::uint32_t steps = ring_steps(shape.op, n);
   const double fraction = static_cast<double>(steps) / (static_cast<double>(shape.channels) * n);
 
   FoldedSummary summary;

@@ -83,7 +83,7 @@ Summary tree_summary(const CollectiveShape& shape) {
   return pipeline_summary(shape, trees(shape), flow(shape), chunks(shape));
 }
 
-FoldedSummary tree_fold(const CollectiveShape& shape) {
+FoldedSummary tree_fold(const CollectiveShape& shape, std::uint32_t domains) {
   constexpr std::uint32_t pair = 2;
   const Placement placement(shape.group);
   const auto members = static_cast<std::uint32_t>(placement.members(0).size());
@@ -104,9 +104,9 @@ FoldedSummary tree_fold(const CollectiveShape& shape) {
   }
   std::uint32_t depth = 0;
   for (std::uint32_t t = 0; t < pair; ++t) {
-    const DomainTree tree = double_binary_tree(placement.domains(), t);
+    const DomainTree tree = double_binary_tree(domains, t);
     depth = std::max(depth, std::ranges::max(tree.depth));
-    for (std::uint32_t d = 0; d < placement.domains(); ++d) {
+    for (std::uint32_t d = 0; d < domains; ++d) {
       if (tree.parent[d] == none) continue;
       summary.edges.emplace_back(d, tree.parent[d]);
       summary.edges.emplace_back(tree.parent[d], d);

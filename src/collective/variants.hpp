@@ -12,7 +12,7 @@ namespace flyover {
 // All-reduce, all-gather, reduce-scatter.
 [[nodiscard]] Schedule ring_schedule(const CollectiveShape& shape, Bytes bytes);
 [[nodiscard]] Summary ring_summary(const CollectiveShape& shape);
-[[nodiscard]] FoldedSummary ring_fold(const CollectiveShape& shape);
+[[nodiscard]] FoldedSummary ring_fold(const CollectiveShape& shape, std::uint32_t domains);
 
 // Broadcast, reduce.
 [[nodiscard]] Schedule rooted_ring_schedule(const CollectiveShape& shape, Bytes bytes);
@@ -22,7 +22,7 @@ namespace flyover {
 [[nodiscard]] Schedule tree_schedule(const CollectiveShape& shape, Bytes bytes);
 [[nodiscard]] Summary tree_summary(const CollectiveShape& shape);
 // Of its all-reduce.
-[[nodiscard]] FoldedSummary tree_fold(const CollectiveShape& shape);
+[[nodiscard]] FoldedSummary tree_fold(const CollectiveShape& shape, std::uint32_t domains);
 
 // All-reduce, all-gather, reduce-scatter.
 [[nodiscard]] std::string nvls_unsupported(const CollectiveShape& shape);
@@ -43,7 +43,7 @@ namespace flyover {
 [[nodiscard]] std::string nvls_tree_unsupported(const CollectiveShape& shape);
 [[nodiscard]] Schedule nvls_tree_schedule(const CollectiveShape& shape, Bytes bytes);
 [[nodiscard]] Summary nvls_tree_summary(const CollectiveShape& shape);
-[[nodiscard]] FoldedSummary nvls_tree_fold(const CollectiveShape& shape);
+[[nodiscard]] FoldedSummary nvls_tree_fold(const CollectiveShape& shape, std::uint32_t domains);
 
 // All-gather, reduce-scatter.
 [[nodiscard]] Schedule pat_schedule(const CollectiveShape& shape, Bytes bytes);

@@ -55,8 +55,11 @@ class ClusterReader {
     read_nodes();
     if (root_.has("name")) cluster_.name = root_["name"].text();
     read_fabric();
-    cluster_.fabric.trunks = trunks_;
-    for (NodeGroup& group : cluster_.nodes) group.spec.trunks = trunks_;
+    // Hashes of flows go by the numbers of vertices, which trunks change.
+    const bool trunks = trunks_ && cluster_.fabric.routing == RoutingPolicy::Adaptive &&
+                        cluster_.fabric.kind != FabricKind::Torus;
+    cluster_.fabric.trunks = trunks;
+    for (NodeGroup& group : cluster_.nodes) group.spec.trunks = trunks;
     Topology topology = build();
     topology.notes.insert(topology.notes.end(), notes_.begin(), notes_.end());
     return topology;

@@ -96,28 +96,67 @@ std::optional<BlockPlace> Blocks::place(ResourceId resource) const {
   return BlockPlace{block, 2 * gpus(block) + outs + before + at};
 }
 
+// Whether two nodes of one type, whose own links come in the same order, are alike but for their
+// ports and GPUs.
+bool Blocks::same_inside(std::uint32_t a, std::uint32_t b) const {
+  const Node& one = topology_.nodes[NodeId{a}];
+  const Node& other = topology_.nodes[NodeId{b}];
+  if (one.type != other.type || one.links == 0 || one.links != other.links) return false;
+  for (std::uint32_t i = 0; i < one.links; ++i) {
+    const Link& x = topology_.links[LinkId(index(one.first_link) + i)];
+    const Link& y = topology_.links[LinkId(index(other.first_link) + i)];
+    if (x.up != y.up || !alike(x, y)) return false;
+  }
+  for (std::uint32_t i = 0; i < one.vertices; ++i) {
+    const Vertex& x = topology_.vertices[VertexId(index(one.first_vertex) + i)];
+    const Vertex& y = topology_.vertices[VertexId(index(other.first_vertex) + i)];
+    if (x.up != y.up || x.kind != y.kind || x.rail != y.rail) return false;
+  }
+  return true;
+}
+
+Digest Blocks::inside_of(std::uint32_t block) const {
+  const Node& node = topology_.nodes[NodeId{block}];
+  const std::size_t first = index(node.first_vertex);
+  Digest inside;
+  inside.add(node.type);
+  for (std::uint32_t i = 0; i < node.vertices; ++i) {
+    const Vertex& vertex = topology_.vertices[VertexId(first + i)];
+    inside.add(static_cast<std::uint64_t>(vertex.kind) | (vertex.up ? 1U : 0U) << 8U |
+               std::uint64_t{vertex.rail} << 16);
+  }
+  for (const LinkId id : topology_.out(NodeId{block})) {
+    const Link& link = topology_.links[id];
+    if (topology_.vertices[link.to].node != NodeId{block}) continue;
+    add_facts(inside, link);
+    inside.add((index(link.from) - first) << 32U | (index(link.to) - first));
+  }
+  return inside;
+}
+
+// Links that came with the node need not be looked at to know that they stay in it.
+template <class Visit>
+void Blocks::for_ports(std::uint32_t block, Visit visit) const {
+  const Node& node = topology_.nodes[NodeId{block}];
+  const auto out = topology_.out(NodeId{block});
+  for (std::uint32_t i = 0; i < out.size(); ++i) {
+    if (index(out[i]) - index(node.first_link) < node.links) continue;
+    const Link& link = topology_.links[out[i]];
+    if (topology_.vertices[link.to].node != NodeId{block}) visit(i, link);
+  }
+}
+
 void Blocks::find_kinds() {
-  std::vector<Digest> insides(size());
+  std::vector<Digest> digests(size());
+  Digest inside;
   for (std::uint32_t b = 0; b < size(); ++b) {
-    const Node& node = topology_.nodes[NodeId{b}];
-    const std::size_t first = index(node.first_vertex);
-    Digest& inside = insides[b];
-    inside.add(node.type);
-    for (std::uint32_t i = 0; i < node.vertices; ++i) {
-      const Vertex& vertex = topology_.vertices[VertexId(first + i)];
-      inside.add(static_cast<std::uint64_t>(vertex.kind) | (vertex.up ? 1U : 0U) << 8U |
-                 std::uint64_t{vertex.rail} << 16);
-    }
-    for (std::uint32_t i = 0; i < node.gpus; ++i) {
-      inside.add(resources_.gpu_kind(node.first_gpu + i));
-    }
-    for (const LinkId id : topology_.out(NodeId{b})) {
-      const Link& link = topology_.links[id];
-      const bool stays = topology_.vertices[link.to].node == NodeId{b};
-      add_facts(inside, link);
-      inside.add((index(link.from) - first) << 32U |
-                 (stays ? index(link.to) - first : std::size_t{node.vertices}));
-    }
+    if (b == 0 || !same_inside(b - 1, b)) inside = inside_of(b);
+    Digest& own = digests[b] = inside;
+    for (std::uint32_t i = 0; i < gpus(b); ++i) own.add(resources_.gpu_kind(first_rank(b) + i));
+    for_ports(b, [&](std::uint32_t place, const Link& link) {
+      own.add(place);
+      add_facts(own, link);
+    });
   }
   for (std::uint32_t v = 0; v < topology_.vertices.size(); ++v) {
     if (topology_.vertices[VertexId{v}].node != no_node) continue;
@@ -134,15 +173,15 @@ void Blocks::find_kinds() {
       add_facts(port, link);
       port.add((index(link.to) - index(topology_.nodes[node].first_vertex)) << 32U |
                static_cast<std::uint64_t>(std::ranges::find(in, id) - in.begin()));
-      insides[index(node)].low += port.low;
-      insides[index(node)].high += port.high;
+      digests[index(node)].low += port.low;
+      digests[index(node)].high += port.high;
     }
   }
   std::ranges::sort(fabric_links_);
   Numbers<Digest> numbers;
   for (std::uint32_t b = 0; b < size(); ++b) {
-    const bool same = b > 0 && insides[b] == insides[b - 1];
-    kinds_.push_back(same ? kinds_.back() : numbers(insides[b]));
+    const bool same = b > 0 && digests[b] == digests[b - 1];
+    kinds_.push_back(same ? kinds_.back() : numbers(digests[b]));
   }
 }
 
@@ -197,12 +236,12 @@ bool Blocks::find_leaves() {
   std::vector<VertexId> leaves;
   for (std::uint32_t b = 0; b < size(); ++b) {
     leaves.clear();
-    for (const LinkId id : topology_.out(NodeId{b})) {
-      const VertexId to = topology_.links[id].to;
-      const NodeId node = topology_.vertices[to].node;
-      if (node == no_node) leaves.push_back(to);
-      if (node != no_node && node != NodeId{b}) return false;  // From node to node.
-    }
+    bool to_nodes = false;
+    for_ports(b, [&](std::uint32_t, const Link& link) {
+      leaves.push_back(link.to);
+      to_nodes = to_nodes || topology_.vertices[link.to].node != no_node;
+    });
+    if (to_nodes) return false;
     const bool same = b > 0 && leaves == lists_[lists_of_.back()].switches;
     lists_of_.push_back(same ? lists_of_.back() : add_list(leaves, 0));
     if (lists_of_.back() == none) return false;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "flyover/topology/topology.hpp"
+#include "simulate/digest.hpp"
 #include "simulate/resources.hpp"
 
 namespace flyover {
@@ -87,6 +88,10 @@ class Blocks {
   };
   static constexpr std::uint32_t none = 0xffffffffU;
 
+  template <class Visit>
+  void for_ports(std::uint32_t block, Visit visit) const;  // (place among links that leave, link)
+  [[nodiscard]] bool same_inside(std::uint32_t a, std::uint32_t b) const;
+  [[nodiscard]] Digest inside_of(std::uint32_t block) const;
   void find_kinds();
   [[nodiscard]] bool find_trunks();
   [[nodiscard]] bool find_leaves();

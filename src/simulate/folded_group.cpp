@@ -19,6 +19,15 @@ constexpr std::uint32_t most_levels = 3;
 // Edges of a domain, out and in, by the level at which they turn.
 using Degrees = std::array<std::uint32_t, 2 * (most_levels + 1)>;
 
+GroupShape first_domain(const GroupShape& all) {
+  GroupShape first;
+  for (std::uint32_t i = 0; i < all.ranks() && all.domain[i] == all.domain.front(); ++i) {
+    first.domain.push_back(all.domain[i]);
+    first.rail.push_back(all.rail[i]);
+  }
+  return first;
+}
+
 // A group of domains that are alike.
 class FoldedGroup {
  public:
@@ -201,7 +210,9 @@ std::optional<Pattern> FoldedGroup::operator()(const CollectiveShape& shape,
   // Where they may be spread over all links of a domain edges are followed one by one.
   const bool spread = options.mesh_rings && (ring || algorithm.id == AlgorithmId::Tree);
   if (spread && blocks_.has_direct_links(domains_.front())) return std::nullopt;
-  const FoldedSummary summary = algorithm.fold(shape);
+  CollectiveShape domain = shape;
+  domain.group = first_domain(shape.group);
+  const FoldedSummary summary = algorithm.fold(domain, static_cast<std::uint32_t>(domains_.size()));
 
   Pattern pattern;
   pattern.steps = summary.steps;

@@ -263,22 +263,30 @@ class Builder {
     return {Spot{.number = fabric_node(link)}, 0};
   }
 
-  Edges edges_of(Touches& touches) {
+  // The number of a list of touches, which is left sorted.
+  std::uint32_t label_of(std::vector<Touch>& touches) {
     std::ranges::sort(touches);
+    Digest digest;
+    for (const Touch& touch : touches) {
+      digest.add(std::uint64_t{touch.part} << 32 | touch.label);
+      digest.add(touch.item);
+    }
+    const auto [label, fresh] = touch_numbers_.find(digest);
+    if (fresh) out_.touches.push_back(touches);
+    return label;
+  }
+
+  Edges edges_of(Touches& touches) {
+    std::ranges::stable_sort(touches, {}, &std::pair<Spot, Touch>::first);
     Edges edges;
     std::vector<Touch> own;
     for (auto first = touches.begin(); first != touches.end();) {
       own.clear();
-      Digest digest;
       auto last = first;
       for (; last != touches.end() && last->first == first->first; ++last) {
         own.push_back(last->second);
-        digest.add(std::uint64_t{last->second.part} << 32 | last->second.label);
-        digest.add(last->second.item);
       }
-      const auto [label, fresh] = touch_numbers_.find(digest);
-      if (fresh) out_.touches.push_back(own);
-      edges.emplace_back(first->first, label);
+      edges.emplace_back(first->first, label_of(own));
       first = last;
     }
     return edges;
@@ -443,12 +451,18 @@ class Builder {
   // Loads of different plans must not be taken for each other: their calls run at different times.
   Edges group_edges(std::span<const std::uint32_t> ranks, const Geometry& geometry,
                     const std::vector<std::uint32_t>& sets) {
+    const bool folded = !sets.empty() && std::ranges::all_of(sets, [&](std::uint32_t set) {
+      return geometry.sets[set].plan.fold != nullptr;
+    });
     Touches touches;
     for (const std::uint32_t rank : ranks) {
       const std::uint32_t block = blocks_.of_rank(rank);
-      touches.push_back({{.kind = Spot::Kind::Block, .number = footing_.number(block)},
+      const std::uint32_t number = footing_.number(block);
+      if (folded && number > 0) break;
+      touches.push_back({{.kind = Spot::Kind::Block, .number = number},
                          {0, Member, rank - blocks_.first_rank(block)}});
     }
+    if (folded) return folded_edges(touches, geometry, sets);
     for (std::uint32_t s = 0; s < sets.size(); ++s) {
       const PlannedSet& set = geometry.sets[sets[s]];
       const DomainFold* fold = set.plan.fold.get();
@@ -468,6 +482,47 @@ class Builder {
       }
     }
     return edges_of(touches);
+  }
+
+  // The same where all plans are folded, at the cost of the kinds of domains: `members` of the
+  // first are those of all.
+  Edges folded_edges(const Touches& members, const Geometry& geometry,
+                     const std::vector<std::uint32_t>& sets) {
+    std::vector<std::vector<std::vector<Touch>>> of_kind(sets.size());  // By set, by kind.
+    Touches above;
+    for (std::uint32_t s = 0; s < sets.size(); ++s) {
+      const PlannedSet& set = geometry.sets[sets[s]];
+      of_kind[s].resize(set.plan.fold->first.size());
+      for (const auto& [spot, item, weight] : set.loads) {
+        const Touch touch{0, load_label(s, weight), item};
+        if (spot.kind == Spot::Kind::Block) {
+          of_kind[s][set.plan.fold->kind[spot.number]].push_back(touch);
+        } else {
+          above.push_back({spot, touch});
+        }
+      }
+    }
+    Edges edges;
+    std::map<std::vector<std::uint32_t>, std::uint32_t> labels;  // By kind in each set.
+    std::vector<std::uint32_t> kinds(sets.size());
+    for (std::uint32_t d = 0; d < footing_.blocks().size(); ++d) {
+      for (std::uint32_t s = 0; s < sets.size(); ++s) {
+        kinds[s] = geometry.sets[sets[s]].plan.fold->kind[d];
+      }
+      const auto [label, fresh] = labels.try_emplace(kinds, 0);
+      if (fresh) {
+        std::vector<Touch> own;
+        for (const auto& [spot, touch] : members) own.push_back(touch);
+        for (std::uint32_t s = 0; s < sets.size(); ++s) {
+          own.insert(own.end(), of_kind[s][kinds[s]].begin(), of_kind[s][kinds[s]].end());
+        }
+        label->second = label_of(own);
+      }
+      edges.push_back({{.kind = Spot::Kind::Block, .number = d}, label->second});
+    }
+    const Edges rest = edges_of(above);
+    edges.insert(edges.end(), rest.begin(), rest.end());
+    return edges;
   }
 
   // --- Messages ---

@@ -48,11 +48,11 @@ std::vector<ClusterCase> clusters() {
       {cluster("hgx-h800", 32, R"("type":"multi-plane","nodes_per_unit":8)"), 256},
       {cluster("dgx-h100", 16, R"("type":"rail-only")"), 128},
       {cluster("gb200-nvl72", 3, R"("type":"rail-optimized","nodes_per_unit":1)"), 216, 72},
-      {cluster("dgx-h100", 16, R"("type":"rail-optimized","nodes_per_unit":4,"routing":"ecmp")"), 128},
+      {cluster("dgx-h100", 16, R"("type":"rail-optimized","nodes_per_unit":4,"routing":"ecmp")"), 128, 8, false},
       {R"({"node":{"preset":"dgx-h100"},"nodes":16,"fabric":{"preset":"ndr","type":"rail-optimized",
            "nodes_per_unit":4},"overrides":[{"select":"nic[node=3,index=2]","state":"down"},
            {"select":"gpu[node=5,index=1]","compute_factor":0.8}]})",
-       128},
+       128, 8, false},
       {R"({"node":{"preset":"dgx-h100"},"nodes":16,"fabric":{"preset":"ndr","type":"rail-optimized",
            "nodes_per_unit":4},"overrides":[{"select":"spine[index=0]","factor":0.5}]})",
        128},
@@ -104,6 +104,6 @@ TEST_CASE("trunks, folds and classes change no time of any operation") {
     const ReductionCheck check =
         verify_reduction({all.topology, all.cost}, {few.topology, few.cost}, jobs);
     test::check_exact(check);
-    if (on.merges) CHECK(check.reduced.result.classes * 4 < on.gpus);
+    if (on.merges) CHECK(check.reduced.result.classes * 4 <= on.gpus);
   }
 }

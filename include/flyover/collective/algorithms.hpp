@@ -45,8 +45,9 @@ struct Algorithm {
   Schedule (*schedule)(const CollectiveShape& shape, Bytes bytes);
   // The same, summarised, independent of the size.
   Summary (*summarise)(const CollectiveShape& shape);
-  // The summary of alike domains, two or more; null where nobody has worked it out.
-  FoldedSummary (*fold)(const CollectiveShape& shape) = nullptr;
+  // The summary of `domains` domains, two or more, that are like the one of the shape; null where
+  // nobody has worked it out.
+  FoldedSummary (*fold)(const CollectiveShape& shape, std::uint32_t domains) = nullptr;
 };
 
 // Every algorithm of every collective, in a fixed order.

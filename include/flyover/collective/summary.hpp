@@ -39,7 +39,8 @@ struct Summary {
 
 // Load on the edges between members of a domain, or from one domain to another, over all channels.
 struct MemberLoad {
-  std::uint32_t from = 0;  // Positions among the domain's members; as many as there are: its switch.
+  std::uint32_t from =
+      0;  // Positions among the domain's members; as many as there are: its switch.
   std::uint32_t to = 0;
   double fraction = 0;
   std::uint32_t channels = 0;  // That have the edge.
@@ -53,7 +54,8 @@ struct FoldedSummary {
   std::uint32_t inter_hops = 0;
   std::vector<MemberLoad> inside;   // The same in every domain.
   std::vector<MemberLoad> between;  // The same on every edge between domains:
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;  // From and to, in order of first rank.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>>
+      edges;  // From and to, in order of first rank.
 };
 
 // The same facts, derived from a schedule: what the direct summary is tested against.
