@@ -28,7 +28,8 @@ std::string always(const CollectiveShape&) {
 // Puts what all algorithms have in common around one of them.
 template <CollectiveOp op, auto reason, auto plan, auto sum_up>
 constexpr Algorithm entry(AlgorithmId id, std::string_view summary,
-                          FoldedSummary (*fold)(const CollectiveShape&, std::uint32_t) = nullptr) {
+                          std::optional<FoldedSummary> (*fold)(const CollectiveShape&,
+                                                               std::uint32_t) = nullptr) {
   return {.id = id,
           .op = op,
           .summary = summary,
@@ -93,7 +94,7 @@ constexpr std::array table = {
     entry<AllGather, nvls_unsupported, nvls_schedule, nvls_summary>(
         AlgorithmId::Nvls, "multicast by the switches of one domain"),
     entry<AllGather, always, pat_schedule, pat_summary>(
-        AlgorithmId::Pat, "a binomial tree from every rank, all at once, far hops first"),
+        AlgorithmId::Pat, "a binomial tree from every rank, all at once, far hops first", pat_fold),
     entry<AllGather, recursive_unsupported, recursive_schedule, recursive_summary>(
         AlgorithmId::RecursiveDoubling, "twice the data in each of log2(n) steps"),
     entry<AllGather, all_pairs_unsupported, all_pairs_schedule, all_pairs_summary>(
@@ -103,7 +104,7 @@ constexpr std::array table = {
     entry<ReduceScatter, nvls_unsupported, nvls_schedule, nvls_summary>(
         AlgorithmId::Nvls, "reduced by the switches of one domain"),
     entry<ReduceScatter, always, pat_schedule, pat_summary>(
-        AlgorithmId::Pat, "a binomial tree to every rank, all at once, near hops first"),
+        AlgorithmId::Pat, "a binomial tree to every rank, all at once, near hops first", pat_fold),
     entry<ReduceScatter, recursive_unsupported, recursive_schedule, recursive_summary>(
         AlgorithmId::RecursiveDoubling, "half the data in each of log2(n) steps"),
     entry<ReduceScatter, all_pairs_unsupported, all_pairs_schedule, all_pairs_summary>(

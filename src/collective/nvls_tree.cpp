@@ -295,7 +295,7 @@ Summary nvls_tree_summary(const CollectiveShape& shape) {
   return writer.finish(plan.blocks());
 }
 
-FoldedSummary nvls_tree_fold(const CollectiveShape& shape, std::uint32_t domains) {
+std::optional<FoldedSummary> nvls_tree_fold(const CollectiveShape& shape, std::uint32_t domains) {
   const Plan plan(shape);  // Of one of the domains.
   const std::uint32_t members = plan.size_of(0);
   const std::uint32_t shares = plan.shares();
@@ -319,8 +319,8 @@ FoldedSummary nvls_tree_fold(const CollectiveShape& shape, std::uint32_t domains
     const DomainTree tree = double_binary_tree(domains, t);
     for (std::uint32_t d = 0; d < domains; ++d) {
       if (tree.parent[d] == none) continue;
-      summary.edges.emplace_back(d, tree.parent[d]);
-      summary.edges.emplace_back(tree.parent[d], d);
+      summary.edges.push_back({d, tree.parent[d], 0});
+      summary.edges.push_back({tree.parent[d], d, 0});
     }
     const std::uint32_t depth = std::ranges::max(tree.depth);
     const Chain by_switch = members > 1 ? Chain{2 + depth, depth} : Chain{};
@@ -330,7 +330,7 @@ FoldedSummary nvls_tree_fold(const CollectiveShape& shape, std::uint32_t domains
   summary.inter_hops = far.longest.inter;
   summary.intra_hops = far.longest.hops - far.longest.inter;
   summary.inside = inside.take();
-  summary.between = between.take();
+  summary.between.push_back(between.take());
   return summary;
 }
 

@@ -46,21 +46,22 @@ std::uint32_t lowest_bit(std::uint32_t offset) {
   return offset & (~offset + 1);
 }
 
-// The tree's longest chains to offsets of most bits, and of those the one with most hops between
-// domains. At most one bit is missing in such an offset, so there are few of them.
+// The offsets of most bits. At most one bit is missing in such an offset, so there are few of them.
+std::vector<std::uint32_t> deepest_offsets(std::uint32_t n) {
+  const std::uint32_t all_bits = std::bit_ceil(n) - 1;
+  if (all_bits < n) return {all_bits};
+  std::vector<std::uint32_t> offsets;
+  for (std::uint32_t bit = 1; bit <= all_bits; bit <<= 1) {
+    if (all_bits - bit < n) offsets.push_back(all_bits - bit);
+  }
+  return offsets;
+}
+
+// The tree's longest chains, and of those the one with most hops between domains.
 Chain longest_chain(const Placement& placement, std::span<const std::uint32_t> order) {
   const auto n = static_cast<std::uint32_t>(order.size());
-  const std::uint32_t all_bits = std::bit_ceil(n) - 1;
-  std::vector<std::uint32_t> offsets;
-  if (all_bits < n) {
-    offsets.push_back(all_bits);
-  } else {
-    for (std::uint32_t bit = 1; bit <= all_bits; bit <<= 1) {
-      if (all_bits - bit < n) offsets.push_back(all_bits - bit);
-    }
-  }
   Chain longest;
-  for (const std::uint32_t offset : offsets) {
+  for (const std::uint32_t offset : deepest_offsets(n)) {
     for (std::uint32_t owner = 0; owner < n; ++owner) {
       Chain chain;
       for (std::uint32_t rest = offset; rest > 0; rest -= lowest_bit(rest)) {
@@ -174,6 +175,24 @@ Summary pat_summary(const CollectiveShape& shape) {
   writer.summary().steps = longest.hops;
   set_hops(writer.summary(), longest);
   return writer.finish(std::uint64_t{shape.channels} * n);
+}
+
+// Channels all run along the same ring of domains.
+std::optional<FoldedSummary> pat_fold(const CollectiveShape& shape, std::uint32_t domains) {
+  if (shape.group.ranks() > 1) return std::nullopt;
+  const bool down = shape.op == CollectiveOp::AllGather;
+  FoldedSummary summary;
+  for (const Step& step : steps_down(domains)) {
+    const auto kind = static_cast<std::uint32_t>(summary.between.size());
+    summary.between.push_back({{0, 0, static_cast<double>(step.blocks) / domains, shape.channels}});
+    for (std::uint32_t p = 0; p < domains; ++p) {
+      const std::uint32_t q = (p + step.distance) % domains;
+      summary.edges.push_back({down ? p : q, down ? q : p, kind});
+    }
+  }
+  const auto bits = static_cast<std::uint32_t>(std::popcount(deepest_offsets(domains).front()));
+  summary.steps = summary.inter_hops = bits;
+  return summary;
 }
 
 }  // namespace flyover

@@ -108,7 +108,7 @@ Summary ring_summary(const CollectiveShape& shape) {
   return writer.finish(std::uint64_t{shape.channels} * n);
 }
 
-FoldedSummary ring_fold(const CollectiveShape& shape, std::uint32_t domains) {
+std::optional<FoldedSummary> ring_fold(const CollectiveShape& shape, std::uint32_t domains) {
   const Placement placement(shape.group);
   const auto members = static_cast<std::uint32_t>(placement.members(0).size());
   const std::uint32_t n = domains * members;
@@ -128,12 +128,12 @@ FoldedSummary ring_fold(const CollectiveShape& shape, std::uint32_t domains) {
   // A walk leaves its domain at every `members`-th edge.
   std::uint32_t crossings = steps / n * domains;
   if (const std::uint32_t rest = steps % n; rest > 0) crossings += (rest - 1) / members + 1;
-  for (std::uint32_t d = 0; d < domains; ++d) summary.edges.emplace_back(d, (d + 1) % domains);
+  for (std::uint32_t d = 0; d < domains; ++d) summary.edges.push_back({d, (d + 1) % domains, 0});
   summary.steps = steps;
   summary.intra_hops = steps - crossings;
   summary.inter_hops = crossings;
   summary.inside = inside.take();
-  summary.between = between.take();
+  summary.between.push_back(between.take());
   return summary;
 }
 

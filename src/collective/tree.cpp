@@ -83,7 +83,7 @@ Summary tree_summary(const CollectiveShape& shape) {
   return pipeline_summary(shape, trees(shape), flow(shape), chunks(shape));
 }
 
-FoldedSummary tree_fold(const CollectiveShape& shape, std::uint32_t domains) {
+std::optional<FoldedSummary> tree_fold(const CollectiveShape& shape, std::uint32_t domains) {
   constexpr std::uint32_t pair = 2;
   const Placement placement(shape.group);
   const auto members = static_cast<std::uint32_t>(placement.members(0).size());
@@ -108,8 +108,8 @@ FoldedSummary tree_fold(const CollectiveShape& shape, std::uint32_t domains) {
     depth = std::max(depth, std::ranges::max(tree.depth));
     for (std::uint32_t d = 0; d < domains; ++d) {
       if (tree.parent[d] == none) continue;
-      summary.edges.emplace_back(d, tree.parent[d]);
-      summary.edges.emplace_back(tree.parent[d], d);
+      summary.edges.push_back({d, tree.parent[d], 0});
+      summary.edges.push_back({tree.parent[d], d, 0});
     }
   }
   // Up and down again: of the deepest domains to the end of the chain.
@@ -117,7 +117,7 @@ FoldedSummary tree_fold(const CollectiveShape& shape, std::uint32_t domains) {
   summary.intra_hops = 2 * (members - 1);
   summary.steps = summary.inter_hops + summary.intra_hops + chunks(shape) - 1;
   summary.inside = inside.take();
-  summary.between = between.take();
+  summary.between.push_back(between.take());
   return summary;
 }
 

@@ -3,6 +3,7 @@
 // Every algorithm, one file each. They are reached through the table in algorithms.cpp, which sees
 // to it that the shape is sound, of the right collective, supported, and of two ranks or more.
 
+#include <optional>
 #include <string>
 
 #include "flyover/collective/algorithms.hpp"
@@ -12,7 +13,8 @@ namespace flyover {
 // All-reduce, all-gather, reduce-scatter.
 [[nodiscard]] Schedule ring_schedule(const CollectiveShape& shape, Bytes bytes);
 [[nodiscard]] Summary ring_summary(const CollectiveShape& shape);
-[[nodiscard]] FoldedSummary ring_fold(const CollectiveShape& shape, std::uint32_t domains);
+[[nodiscard]] std::optional<FoldedSummary> ring_fold(const CollectiveShape& shape,
+                                                     std::uint32_t domains);
 
 // Broadcast, reduce.
 [[nodiscard]] Schedule rooted_ring_schedule(const CollectiveShape& shape, Bytes bytes);
@@ -22,7 +24,8 @@ namespace flyover {
 [[nodiscard]] Schedule tree_schedule(const CollectiveShape& shape, Bytes bytes);
 [[nodiscard]] Summary tree_summary(const CollectiveShape& shape);
 // Of its all-reduce.
-[[nodiscard]] FoldedSummary tree_fold(const CollectiveShape& shape, std::uint32_t domains);
+[[nodiscard]] std::optional<FoldedSummary> tree_fold(const CollectiveShape& shape,
+                                                     std::uint32_t domains);
 
 // All-reduce, all-gather, reduce-scatter.
 [[nodiscard]] std::string nvls_unsupported(const CollectiveShape& shape);
@@ -43,11 +46,15 @@ namespace flyover {
 [[nodiscard]] std::string nvls_tree_unsupported(const CollectiveShape& shape);
 [[nodiscard]] Schedule nvls_tree_schedule(const CollectiveShape& shape, Bytes bytes);
 [[nodiscard]] Summary nvls_tree_summary(const CollectiveShape& shape);
-[[nodiscard]] FoldedSummary nvls_tree_fold(const CollectiveShape& shape, std::uint32_t domains);
+[[nodiscard]] std::optional<FoldedSummary> nvls_tree_fold(const CollectiveShape& shape,
+                                                          std::uint32_t domains);
 
 // All-gather, reduce-scatter.
 [[nodiscard]] Schedule pat_schedule(const CollectiveShape& shape, Bytes bytes);
 [[nodiscard]] Summary pat_summary(const CollectiveShape& shape);
+// None for domains of more than one member.
+[[nodiscard]] std::optional<FoldedSummary> pat_fold(const CollectiveShape& shape,
+                                                    std::uint32_t domains);
 
 // All-reduce (any number of ranks), all-gather, reduce-scatter (powers of two).
 [[nodiscard]] std::string recursive_unsupported(const CollectiveShape& shape);

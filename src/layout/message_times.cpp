@@ -185,7 +185,7 @@ struct MessageTimes::Impl {
     for (std::size_t i = 0; i < family.groups.size(); ++i) {
       if (i == which) continue;
       const CollectivePlan other =
-          cost->choose({.op = op, .bytes = bytes, .dtype = {}, .ranks = family.groups[i]}).plan;
+          cost->plan({.op = op, .bytes = bytes, .dtype = {}, .ranks = family.groups[i]});
       if (other.loads) busy.add(*other.loads);
     }
     const double shared = busy.most(*plan.loads);
@@ -206,7 +206,7 @@ struct MessageTimes::Impl {
     Duration slowest{};
     for (const std::size_t which : family.shapes) {
       const CollectivePlan plan =
-          cost->choose({.op = op, .bytes = bytes, .dtype = {}, .ranks = family.groups[which]}).plan;
+          cost->plan({.op = op, .bytes = bytes, .dtype = {}, .ranks = family.groups[which]});
       const double factor = crowding(family, which, op, bytes, plan);
       const double flowing = to_seconds(plan.alone - plan.startup);
       slowest = std::max(slowest, plan.startup + from_seconds(flowing * factor));

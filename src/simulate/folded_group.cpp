@@ -1,7 +1,6 @@
 #include "simulate/folded_group.hpp"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,11 +13,6 @@ namespace flyover {
 
 namespace {
 
-constexpr std::uint32_t most_levels = 3;
-
-// Edges of a domain, out and in, by the level at which they turn.
-using Degrees = std::array<std::uint32_t, 2 * (most_levels + 1)>;
-
 GroupShape first_domain(const GroupShape& all) {
   GroupShape first;
   for (std::uint32_t i = 0; i < all.ranks() && all.domain[i] == all.domain.front(); ++i) {
@@ -27,6 +21,35 @@ GroupShape first_domain(const GroupShape& all) {
   }
   return first;
 }
+
+// What ranks send to other domains: how many messages, and how far.
+class Messages {
+ public:
+  Messages(const FoldedSummary& summary, std::size_t domains, std::size_t members)
+      : summary_(summary),
+        members_(members),
+        sent_(domains * members) {}
+
+  // `latency`: the sum over the edge's loads and channels, in picoseconds.
+  void add(const FoldedSummary::Edge& edge, double latency) {
+    for (const MemberLoad& load : summary_.between[edge.kind]) {
+      sent_[edge.from * members_ + load.from] += load.channels;
+      edges_ += load.channels;
+    }
+    latency_ += latency;
+  }
+  [[nodiscard]] std::uint32_t most() const { return std::ranges::max(sent_); }
+  [[nodiscard]] Duration mean_latency() const {
+    return Duration{static_cast<Duration::rep>(latency_ / static_cast<double>(edges_))};
+  }
+
+ private:
+  const FoldedSummary& summary_;
+  std::size_t members_;
+  std::vector<std::uint32_t> sent_;  // By domain and member.
+  std::uint64_t edges_ = 0;
+  double latency_ = 0;
+};
 
 // A group of domains that are alike.
 class FoldedGroup {
@@ -46,6 +69,8 @@ class FoldedGroup {
   struct PlaceLoad {
     std::uint32_t place = 0;
     double share = 0;
+
+    friend auto operator<=>(const PlaceLoad&, const PlaceLoad&) = default;
   };
   struct TreeLoad {
     bool at_sender = false;  // Whose list it is above, else the receiver's.
@@ -54,10 +79,12 @@ class FoldedGroup {
     bool up = false;
     double share = 0;
   };
-  // What a member's bytes load on their way from one domain to another, by how these lie.
+  using PlaceLoads = std::vector<PlaceLoad>;
+  // What edges of one kind load on their way from one domain to another, by how these lie. What
+  // they load inside the domains is numbered.
   struct Way {
-    std::vector<PlaceLoad> out;
-    std::vector<PlaceLoad> in;
+    std::uint32_t out = 0;
+    std::uint32_t in = 0;
     std::vector<TreeLoad> tree;
     Duration longest{};
     double latency = 0;  // Sum over edges and channels, in picoseconds.
@@ -74,21 +101,25 @@ class FoldedGroup {
   [[nodiscard]] std::uint32_t list(std::uint32_t domain, std::uint32_t level) const;
   // The lowest level of switches above both; as many as there are levels: none.
   [[nodiscard]] std::uint32_t meeting(std::uint32_t a, std::uint32_t b) const;
-  [[nodiscard]] std::vector<PlaceLoad> follow_inside(const FoldedSummary& summary,
-                                                     Pattern& pattern);
-  [[nodiscard]] std::optional<Way> follow_between(const FoldedSummary& summary, std::uint32_t from,
-                                                  std::uint32_t to, bool exit_by_rail);
+  [[nodiscard]] PlaceLoads follow_inside(const FoldedSummary& summary, Pattern& pattern);
+  [[nodiscard]] std::optional<Way> follow_between(const std::vector<MemberLoad>& loads,
+                                                  std::uint32_t from, std::uint32_t to,
+                                                  bool exit_by_rail);
+
+  [[nodiscard]] std::uint32_t number_of(PlaceLoads loads);
 
   const Router& router_;
   const Blocks& blocks_;
   LoadMap& scratch_;
+  Numbers<PlaceLoads> known_;
+  std::vector<PlaceLoads> parts_;       // What edges load at one of their ends.
   std::vector<std::uint32_t> domains_;  // Blocks, in order of first rank.
   std::vector<std::uint32_t> members_;  // Of every domain, GPUs in order of rails.
 };
 
 std::optional<FoldedGroup> FoldedGroup::of(const Router& router, const Blocks& blocks,
                                            LoadMap& scratch, std::span<const std::uint32_t> ranks) {
-  if (blocks.levels() == 0 || blocks.levels() > most_levels) return std::nullopt;
+  if (blocks.levels() == 0) return std::nullopt;
   FoldedGroup group(router, blocks, scratch);
   std::vector<std::vector<std::uint32_t>> members;
   std::map<std::uint32_t, std::uint32_t> known;
@@ -134,8 +165,7 @@ std::uint32_t FoldedGroup::meeting(std::uint32_t a, std::uint32_t b) const {
 }
 
 // In the first domain, as in every other.
-std::vector<FoldedGroup::PlaceLoad> FoldedGroup::follow_inside(const FoldedSummary& summary,
-                                                               Pattern& pattern) {
+FoldedGroup::PlaceLoads FoldedGroup::follow_inside(const FoldedSummary& summary, Pattern& pattern) {
   const auto size = static_cast<std::uint32_t>(members_.size());
   std::vector<std::uint32_t> peers(size);
   for (const MemberLoad& load : summary.inside) {
@@ -153,19 +183,21 @@ std::vector<FoldedGroup::PlaceLoad> FoldedGroup::follow_inside(const FoldedSumma
     pattern.longest_latency = std::max(pattern.longest_latency, latency);
   }
   pattern.domain_messages = std::ranges::max(peers);
-  std::vector<PlaceLoad> loads;
+  PlaceLoads loads;
   for (const Hop& hop : scratch_.take()) {
     loads.push_back({blocks_.place(ClusterResources::of(hop.link))->index, hop.share});
   }
   return loads;
 }
 
-std::optional<FoldedGroup::Way> FoldedGroup::follow_between(const FoldedSummary& summary,
+std::optional<FoldedGroup::Way> FoldedGroup::follow_between(const std::vector<MemberLoad>& loads,
                                                             std::uint32_t from, std::uint32_t to,
                                                             bool exit_by_rail) {
   const auto rail = [&](std::uint32_t member) { return router_.rail(rank(from, member)); };
   Way way;
-  for (const MemberLoad& load : summary.between) {
+  PlaceLoads out;
+  PlaceLoads in;
+  for (const MemberLoad& load : loads) {
     std::uint32_t exit = load.from;
     if (exit_by_rail && rail(load.from) != rail(load.to)) {
       // The first member there in group order; members of one rail are in group order.
@@ -183,9 +215,9 @@ std::optional<FoldedGroup::Way> FoldedGroup::follow_between(const FoldedSummary&
   for (const Hop& hop : scratch_.take()) {
     if (const auto place = blocks_.place(ClusterResources::of(hop.link))) {
       if (place->block == domains_[from]) {
-        way.out.push_back({place->index, hop.share});
+        out.push_back({place->index, hop.share});
       } else if (place->block == domains_[to]) {
-        way.in.push_back({place->index, hop.share});
+        in.push_back({place->index, hop.share});
       } else {
         return std::nullopt;
       }
@@ -200,7 +232,15 @@ std::optional<FoldedGroup::Way> FoldedGroup::follow_between(const FoldedSummary&
     if (level == blocks_.levels()) return std::nullopt;
     way.tree.push_back({list(from, level) == tree.list, level, tree.index, tree.up, hop.share});
   }
+  way.out = number_of(std::move(out));
+  way.in = number_of(std::move(in));
   return way;
+}
+
+std::uint32_t FoldedGroup::number_of(PlaceLoads loads) {
+  const auto [number, fresh] = known_.find(loads);
+  if (fresh) parts_.push_back(std::move(loads));
+  return number;
 }
 
 std::optional<Pattern> FoldedGroup::operator()(const CollectiveShape& shape,
@@ -212,76 +252,78 @@ std::optional<Pattern> FoldedGroup::operator()(const CollectiveShape& shape,
   if (spread && blocks_.has_direct_links(domains_.front())) return std::nullopt;
   CollectiveShape domain = shape;
   domain.group = first_domain(shape.group);
-  const FoldedSummary summary = algorithm.fold(domain, static_cast<std::uint32_t>(domains_.size()));
+  const std::optional<FoldedSummary> folded =
+      algorithm.fold(domain, static_cast<std::uint32_t>(domains_.size()));
+  if (!folded) return std::nullopt;
+  const FoldedSummary& summary = *folded;
 
   Pattern pattern;
   pattern.steps = summary.steps;
   pattern.domain_hops = summary.intra_hops;
   pattern.network_hops = summary.inter_hops;
-  const std::vector<PlaceLoad> inside = follow_inside(summary, pattern);
+  const PlaceLoads inside = follow_inside(summary, pattern);
 
-  std::array<std::optional<Way>, most_levels + 1> ways;
-  std::vector<Degrees> degrees(domains_.size());
-  std::vector<std::uint32_t> out_degree(domains_.size());
-  double latency = 0;
-  for (const auto& [from, to] : summary.edges) {
-    const std::uint32_t turn = meeting(from, to);
-    std::optional<Way>& way = ways[turn];
+  // By kind of edge and by where its ends meet.
+  const std::uint32_t turns = blocks_.levels() + 1;
+  std::vector<std::optional<Way>> ways(summary.between.size() * turns);
+  const auto way_of = [&](const FoldedSummary::Edge& edge) -> std::optional<Way>& {
+    return ways[edge.kind * turns + meeting(edge.from, edge.to)];
+  };
+  std::vector<std::uint64_t> kinds_of_edges(domains_.size(), 0);
+  Messages messages(summary, domains_.size(), members_.size());
+  for (const FoldedSummary::Edge& edge : summary.edges) {
+    std::optional<Way>& way = way_of(edge);
     if (!way) {
-      way = follow_between(summary, from, to, options.rail_rings && ring);
+      way = follow_between(summary.between[edge.kind], edge.from, edge.to,
+                           options.rail_rings && ring);
       if (!way) return std::nullopt;
       pattern.longest_latency = std::max(pattern.longest_latency, way->longest);
     }
-    ++degrees[from][turn];
-    ++degrees[to][most_levels + 1 + turn];
-    ++out_degree[from];
-    latency += way->latency;
+    // A sum does not depend on the order of edges.
+    kinds_of_edges[edge.from] += mix_bits(2 * std::uint64_t{way->out} + 1);
+    kinds_of_edges[edge.to] += mix_bits(2 * std::uint64_t{way->in} + 2);
+    messages.add(edge, way->latency);
   }
-  for (const auto& [from, to] : summary.edges) {
-    for (const TreeLoad& load : ways[meeting(from, to)]->tree) {
-      const TreePlace place{list(load.at_sender ? from : to, load.level), load.index, load.up};
+  // Ways were followed in `scratch_`, too.
+  for (const FoldedSummary::Edge& edge : summary.edges) {
+    for (const TreeLoad& load : way_of(edge)->tree) {
+      const TreePlace place{list(load.at_sender ? edge.from : edge.to, load.level), load.index,
+                            load.up};
       scratch_.add(blocks_.tree_link(place), load.share);
     }
   }
   pattern.payload = scratch_.take();
+  pattern.network_messages = messages.most();
+  pattern.mean_network_latency = messages.mean_latency();
 
   auto fold = std::make_shared<DomainFold>();
-  Numbers<Degrees> kinds;
-  std::map<std::uint32_t, double> shares;
-  for (std::uint32_t d = 0; d < domains_.size(); ++d) {
-    const auto [kind, fresh] = kinds.find(degrees[d]);
-    fold->kind.push_back(kind);
-    if (!fresh) continue;
-    fold->first.push_back(d);
-    shares.clear();
-    for (const PlaceLoad& load : inside) shares[load.place] += load.share;
-    for (std::uint32_t turn = 0; turn <= most_levels; ++turn) {
-      if (!ways[turn]) continue;
-      for (const PlaceLoad& load : ways[turn]->out) {
-        shares[load.place] += degrees[d][turn] * load.share;
-      }
-      for (const PlaceLoad& load : ways[turn]->in) {
-        shares[load.place] += degrees[d][most_levels + 1 + turn] * load.share;
-      }
-    }
-    for (const auto& [place, share] : shares) {
+  Numbers<std::uint64_t> kinds;
+  for (const std::uint64_t kind : kinds_of_edges) {
+    const auto [number, fresh] = kinds.find(kind);
+    if (fresh) fold->first.push_back(static_cast<std::uint32_t>(fold->kind.size()));
+    fold->kind.push_back(number);
+  }
+  // Of the first domain of each kind, the loads by place.
+  std::vector<std::map<std::uint32_t, double>> shares(fold->first.size());
+  const auto add = [&](std::uint32_t d, const PlaceLoads& loads) {
+    if (fold->first[fold->kind[d]] != d) return;
+    for (const PlaceLoad& load : loads) shares[fold->kind[d]][load.place] += load.share;
+  };
+  for (const std::uint32_t d : fold->first) add(d, inside);
+  for (const FoldedSummary::Edge& edge : summary.edges) {
+    const Way& way = *way_of(edge);
+    add(edge.from, parts_[way.out]);
+    add(edge.to, parts_[way.in]);
+  }
+  for (std::uint32_t k = 0; k < shares.size(); ++k) {
+    for (const auto& [place, share] : shares[k]) {
       if (share <= 0) continue;
-      const ResourceId link = *blocks_.resource({domains_[d], place});
+      const ResourceId link = *blocks_.resource({domains_[fold->first[k]], place});
       pattern.payload.push_back({ClusterResources::link_of(link), share});
     }
   }
   std::ranges::sort(pattern.payload, {}, &Hop::link);
   pattern.fold = std::move(fold);
-
-  std::vector<std::uint32_t> sent(members_.size());
-  std::uint32_t edges = 0;
-  for (const MemberLoad& load : summary.between) {
-    sent[load.from] += load.channels;
-    edges += load.channels;
-  }
-  pattern.network_messages = std::ranges::max(sent) * std::ranges::max(out_degree);
-  pattern.mean_network_latency = Duration{static_cast<Duration::rep>(
-      latency / (static_cast<double>(edges) * static_cast<double>(summary.edges.size())))};
   return pattern;
 }
 

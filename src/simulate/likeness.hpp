@@ -2,7 +2,7 @@
 
 #include <cstdint>
 #include <span>
-#include <unordered_map>
+#include <vector>
 
 #include "simulate/blocks.hpp"
 
@@ -21,8 +21,9 @@ class Likeness {
  private:
   const Blocks& blocks_;
   bool same_ = false;
-  std::unordered_map<std::uint32_t, std::uint32_t> block_;
-  std::unordered_map<std::uint32_t, std::uint32_t> list_;
+  static constexpr std::uint32_t none = 0xffffffffU;
+  std::vector<std::uint32_t> block_;  // By block and by list, that of the other.
+  std::vector<std::uint32_t> list_;
 };
 
 }  // namespace flyover

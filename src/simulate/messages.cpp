@@ -40,11 +40,7 @@ class Pairing {
 
   MessagePairs run() {
     read_programs();
-    std::vector<End> ends = all_ends();
-    std::ranges::sort(ends, [](const End& a, const End& b) {
-      return std::tie(a.from, a.to, a.receives, a.counterpart) <
-             std::tie(b.from, b.to, b.receives, b.counterpart);
-    });
+    const std::vector<End> ends = sorted(all_ends());
     for (auto first = ends.begin(); first != ends.end();) {
       const auto last =
           std::find_if(first, ends.end(), [&](const End& e) { return e.pair() != first->pair(); });
@@ -72,6 +68,7 @@ class Pairing {
       }
     }
     first_.push_back(static_cast<std::uint32_t>(counterparts_.size()));
+    recent_.resize(2 * counterparts_.size());
   }
 
   [[nodiscard]] std::vector<End> all_ends() const {
@@ -88,12 +85,33 @@ class Pairing {
     return ends;
   }
 
+  // Ranks have few ends each: dealt out by sender, these are put in order.
+  [[nodiscard]] std::vector<End> sorted(const std::vector<End>& ends) const {
+    std::vector<std::uint32_t> next(ranks_.size() + std::size_t{1}, 0);
+    for (const End& end : ends) ++next[end.from + 1];
+    for (std::size_t r = 1; r < next.size(); ++r) next[r] += next[r - 1];
+    std::vector<End> dealt(ends.size());
+    for (const End& end : ends) dealt[next[end.from]++] = end;
+    for (std::uint32_t r = 0, first = 0; r < ranks_.size(); ++r) {
+      std::sort(dealt.begin() + first, dealt.begin() + next[r], [](const End& a, const End& b) {
+        return std::tie(a.to, a.receives, a.counterpart) <
+               std::tie(b.to, b.receives, b.counterpart);
+      });
+      first = next[r];
+    }
+    return dealt;
+  }
+
+  // Neighbours mostly exchange what those before them do: the last pattern of their first end.
   std::uint32_t pattern_of(std::span<const End> ends) {
-    std::vector<std::uint32_t> key;
-    for (const End& end : ends) key.push_back(2 * end.counterpart + (end.receives ? 1 : 0));
-    const auto [entry, fresh] = known_.try_emplace(std::move(key), out_.patterns.size());
+    key_.clear();
+    for (const End& end : ends) key_.push_back(2 * end.counterpart + (end.receives ? 1 : 0));
+    Recent& recent = recent_[key_.front()];
+    if (recent.key == key_) return recent.pattern;
+    const auto [entry, fresh] = known_.try_emplace(key_, out_.patterns.size());
     if (fresh) out_.patterns.push_back(match(ends));
-    return static_cast<std::uint32_t>(entry->second);
+    recent = {key_, static_cast<std::uint32_t>(entry->second)};
+    return recent.pattern;
   }
 
   // Operations of one rank ascend in program order, so the k-th stays the k-th.
@@ -151,6 +169,12 @@ class Pairing {
   std::vector<Counterpart> counterparts_;  // Program by program.
   std::vector<std::uint32_t> first_;       // By program.
   std::map<std::vector<std::uint32_t>, std::size_t> known_;
+  struct Recent {
+    std::vector<std::uint32_t> key;
+    std::uint32_t pattern = 0;
+  };
+  std::vector<Recent> recent_;      // By the first number of a key.
+  std::vector<std::uint32_t> key_;  // Of the pair at hand.
   MessagePairs out_;
 };
 

@@ -4,6 +4,7 @@
 // through. To add one: a file in src/collective/ and a line in the table in algorithms.cpp.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -45,9 +46,10 @@ struct Algorithm {
   Schedule (*schedule)(const CollectiveShape& shape, Bytes bytes);
   // The same, summarised, independent of the size.
   Summary (*summarise)(const CollectiveShape& shape);
-  // The summary of `domains` domains, two or more, that are like the one of the shape; null where
-  // nobody has worked it out.
-  FoldedSummary (*fold)(const CollectiveShape& shape, std::uint32_t domains) = nullptr;
+  // The summary of `domains` domains, two or more, that are like the one of the shape. Null, or
+  // none, where nobody has worked it out.
+  std::optional<FoldedSummary> (*fold)(const CollectiveShape& shape,
+                                       std::uint32_t domains) = nullptr;
 };
 
 // Every algorithm of every collective, in a fixed order.

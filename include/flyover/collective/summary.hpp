@@ -4,7 +4,6 @@
 // it uses (all-to-all: in the pairs).
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "flyover/collective/collective.hpp"
@@ -52,10 +51,15 @@ struct FoldedSummary {
   std::uint32_t steps = 0;  // As in Summary.
   std::uint32_t intra_hops = 0;
   std::uint32_t inter_hops = 0;
-  std::vector<MemberLoad> inside;   // The same in every domain.
-  std::vector<MemberLoad> between;  // The same on every edge between domains:
-  std::vector<std::pair<std::uint32_t, std::uint32_t>>
-      edges;  // From and to, in order of first rank.
+  std::vector<MemberLoad> inside;  // The same in every domain.
+  // From one domain to another, by kind of edge,
+  std::vector<std::vector<MemberLoad>> between;
+  struct Edge {
+    std::uint32_t from = 0;  // Domains, in order of first rank.
+    std::uint32_t to = 0;
+    std::uint32_t kind = 0;
+  };
+  std::vector<Edge> edges;  // and all edges.
 };
 
 // The same facts, derived from a schedule: what the direct summary is tested against.

@@ -41,8 +41,8 @@ std::map<Edge, Load> loads(const FoldedSummary& folded, std::uint32_t domains,
   for (std::uint32_t d = 0; d < domains; ++d) {
     for (const MemberLoad& load : folded.inside) add(d, d, load);
   }
-  for (const auto& [from, to] : folded.edges) {
-    for (const MemberLoad& load : folded.between) add(from, to, load);
+  for (const FoldedSummary::Edge& edge : folded.edges) {
+    for (const MemberLoad& load : folded.between[edge.kind]) add(edge.from, edge.to, load);
   }
   return sums;
 }
@@ -50,14 +50,15 @@ std::map<Edge, Load> loads(const FoldedSummary& folded, std::uint32_t domains,
 }  // namespace
 
 TEST_CASE("a folded summary says of alike domains what the summary says") {
+  std::uint32_t checked = 0;
   for (const Algorithm& algorithm : algorithms()) {
     if (algorithm.fold == nullptr) continue;
     for (const std::uint32_t domains : {2U, 3U, 4U, 7U, 16U}) {
       for (const std::uint32_t members : {1U, 2U, 3U, 8U}) {
         for (const std::uint32_t channels : {1U, 2U, 8U}) {
           for (const std::uint32_t rails : {1U, members}) {
-            CollectiveShape shape{.op = algorithm.op, .group = {}, .channels = channels,
-                                  .in_switch_reduction = true};
+            CollectiveShape shape{
+                .op = algorithm.op, .group = {}, .channels = channels, .in_switch_reduction = true};
             for (std::uint32_t i = 0; i < domains * members; ++i) {
               shape.group.domain.push_back(i / members);
               shape.group.rail.push_back(i % members % rails);
@@ -68,7 +69,10 @@ TEST_CASE("a folded summary says of alike domains what the summary says") {
             CollectiveShape one = shape;
             one.group.domain.resize(members);
             one.group.rail.resize(members);
-            const FoldedSummary folded = algorithm.fold(one, domains);
+            const auto fold = algorithm.fold(one, domains);
+            if (!fold) continue;
+            const FoldedSummary& folded = *fold;
+            ++checked;
             CHECK(folded.steps == summary.steps);
             CHECK(folded.intra_hops == summary.intra_hops);
             CHECK(folded.inter_hops == summary.inter_hops);
@@ -86,4 +90,5 @@ TEST_CASE("a folded summary says of alike domains what the summary says") {
       }
     }
   }
+  CHECK(checked > 500);
 }
