@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -29,14 +31,22 @@ std::string scale_up_links(const Topology& topology, std::uint32_t rank) {
 }  // namespace
 
 GroupLinks group_links(const Topology& topology, std::span<const std::uint32_t> ranks) {
-  std::set<NodeId> domains;
+  std::vector<NodeId> domains;
   std::set<std::string> generations;
   std::set<std::string> gpus;
+  std::set<std::pair<std::uint32_t, const GpuModel*>> known;  // Types of nodes and their GPUs.
   for (const std::uint32_t rank : ranks) {
-    domains.insert(topology.node_of_rank(rank));
-    gpus.insert(topology.gpu_model(rank).name);
+    const NodeId node = topology.node_of_rank(rank);
+    if (domains.empty() || domains.back() != node) domains.push_back(node);
+    const GpuModel& gpu = topology.gpu_model(rank);
+    // In explicit graphs the GPUs of a node may differ in their links.
+    const bool explicit_links = topology.nodes[node].links == 0;
+    if (!known.emplace(topology.nodes[node].type, &gpu).second && !explicit_links) continue;
+    gpus.insert(gpu.name);
     generations.insert(scale_up_links(topology, rank));
   }
+  std::ranges::sort(domains);
+  domains.erase(std::unique(domains.begin(), domains.end()), domains.end());
   GroupLinks out{fmt::format("{}", fmt::join(generations, " and ")),
                  fmt::format("{}", fmt::join(gpus, " and ")),
                  static_cast<std::uint32_t>(domains.size())};

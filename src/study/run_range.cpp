@@ -43,9 +43,8 @@ GroupLinks links_of_messages(const Topology& topology, const Workload& workload,
   return widest;
 }
 
-GroupLinks links_of(const CollectiveStats& calls, const Topology& topology,
-                    const Workload& workload) {
-  if (calls.group.empty()) return links_of_messages(topology, workload, calls.bytes);
+GroupLinks links_of_groups(const CollectiveStats& calls, const Topology& topology,
+                           const Workload& workload) {
   GroupLinks widest;
   const auto family = std::ranges::find(workload.groups, calls.group, &GroupFamily::name);
   if (family == workload.groups.end()) return widest;
@@ -95,8 +94,16 @@ void add_range(Result& result, const Topology& topology, const Workload& workloa
                std::string_view library, const ResidualRanges& ranges) {
   std::vector<Kind> kinds;
   std::set<std::string> validity;
+  std::map<std::pair<std::string, std::uint32_t>, GroupLinks> known;  // By family and size.
   for (CollectiveStats& calls : result.collectives) {
-    Kind kind{links_of(calls, topology, workload), {}, 0, 0};
+    Kind kind{{}, {}, 0, 0};
+    if (calls.group.empty()) {
+      kind.group = links_of_messages(topology, workload, calls.bytes);
+    } else {
+      const auto [entry, fresh] = known.try_emplace({calls.group, calls.ranks});
+      if (fresh) entry->second = links_of_groups(calls, topology, workload);
+      kind.group = entry->second;
+    }
     kind.range = ranges.range(kind.group.links, calls.algorithm, calls.bytes);
     kind.starts = static_cast<double>(calls.count) * calls.ranks;
     kind.us = to_microseconds(calls.mean) * kind.starts;

@@ -57,9 +57,6 @@ struct NodeSpec {
   ScaleUp scale_up = ScaleUp::None;
   Bandwidth lane_bandwidth;                     // One NVLink or xGMI link, one direction.
   std::vector<std::uint32_t> links_per_switch;  // Switched: lanes from each GPU to each switch.
-  // Its switches are one: GPUs stripe over them in proportion to the lanes, so that all are loaded
-  // alike.
-  bool trunks = false;
   std::uint32_t mesh_lanes = 0;                 // Mesh, Pairs: lanes between two GPUs.
   std::vector<ScaleUpLink> scale_up_links;      // Explicit.
   Duration scale_up_latency{};                  // Per link; a switched path has two.
@@ -85,6 +82,10 @@ struct NodeSpec {
   std::string network;  // The network generation its NICs are for, "ndr": the default fabric's.
   std::string source;
   std::vector<std::string> notes;  // Announced only, derived, placeholders.
+
+  // Its NVSwitches are one: GPUs stripe over them in proportion to the lanes, so that all are loaded
+  // alike.
+  bool trunks = false;
 
   friend bool operator==(const NodeSpec&, const NodeSpec&) = default;
 };
