@@ -5,18 +5,13 @@
 // both: the groups, what the ranks of one block send to those of another, and bundles of links.
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
-#include "flyover/cost/cost_model.hpp"
-#include "flyover/topology/topology.hpp"
-#include "simulate/blocks.hpp"
 #include "simulate/colour_refinement.hpp"
-#include "simulate/messages.hpp"
-#include "simulate/program.hpp"
-#include "simulate/resources.hpp"
 
 namespace flyover {
+
+struct JointContext;
 
 // One item that an edge of the graph stands for: from a part of what loads to a rank or resource.
 struct Touch {
@@ -63,11 +58,7 @@ struct JointGraph {
 // Labels of edges that are no loads.
 enum JointLabel : std::uint32_t { Member, From, To, OwnSms, OwnHbm, first_load_label };
 
-// Plans all calls and messages. Throws as the cost model does. `scratch`: over the topology's
-// links.
-[[nodiscard]] JointGraph joint_graph(const Topology& topology, const CostModel& cost,
-                                     const ClusterResources& resources, const Blocks& blocks,
-                                     const Workload& workload, const Ranks& ranks,
-                                     const MessagePairs& messages, LoadMap& scratch);
+// Plans all calls and messages. Throws as the cost model does.
+[[nodiscard]] JointGraph joint_graph(const JointContext& context);
 
 }  // namespace flyover

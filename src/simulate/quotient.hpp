@@ -11,6 +11,7 @@
 
 #include "simulate/blocks.hpp"
 #include "simulate/joint_graph.hpp"
+#include "simulate/program.hpp"
 
 namespace flyover {
 

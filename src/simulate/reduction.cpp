@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "simulate/folded_group.hpp"
+#include "simulate/joint_context.hpp"
 
 namespace flyover {
 
@@ -12,7 +13,8 @@ Reduction::Reduction(const Topology& topology, const CostModel& cost,
     : cost_(cost),
       blocks_(topology, resources),
       scratch_(topology.links.size()),
-      graph_(joint_graph(topology, cost, resources, blocks_, workload, ranks, messages, scratch_)),
+      graph_(
+          joint_graph({topology, cost, resources, blocks_, workload, ranks, messages, scratch_})),
       quotient_(graph_, blocks_, resources, ranks),
       number_(quotient_.classes(), absent) {
   const auto& first = quotient_.first_resources();

@@ -6,8 +6,12 @@
 #include <span>
 #include <vector>
 
+#include "flyover/cost/cost_model.hpp"
+#include "flyover/routing/load_map.hpp"
 #include "simulate/blocks.hpp"
 #include "simulate/joint_graph.hpp"
+#include "simulate/messages.hpp"
+#include "simulate/program.hpp"
 #include "simulate/quotient.hpp"
 
 namespace flyover {

@@ -1,6 +1,7 @@
 // Clusters with trunks, by classes of ranks, against the same with every cable, rank by rank: real
 // nodes and fabrics.
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -91,6 +92,57 @@ std::string workload(const ClusterCase& on) {
 }
 
 }  // namespace
+
+TEST_CASE("a cluster with trunks has as many cables and as much bandwidth of every kind") {
+  struct Sum {
+    std::uint64_t cables = 0;
+    double bandwidth = 0;
+  };
+  const auto sums = [](const Topology& topology) {
+    std::map<LinkKind, Sum> by_kind;
+    for (const Link& link : topology.links) {
+      by_kind[link.kind].cables += link.cables;
+      by_kind[link.kind].bandwidth += link.bandwidth.per_second();
+    }
+    return by_kind;
+  };
+  for (const std::string name : {"superpod-h100:64", "dgx-b200:16", "gb200-nvl72:4"}) {
+    CAPTURE(name);
+    const Topology all = io::load_topology(name);
+    const Topology few = io::load_topology(name, {}, io::FabricDetail::Trunks);
+    CHECK(few.links.size() < all.links.size());
+    const auto expected = sums(all);
+    const auto got = sums(few);
+    REQUIRE(got.size() == expected.size());
+    for (const auto& [kind, sum] : expected) {
+      CAPTURE(to_string(kind));
+      CHECK(got.at(kind).cables == sum.cables);
+      CHECK(got.at(kind).bandwidth == Approx(sum.bandwidth).epsilon(1e-12));
+    }
+  }
+}
+
+TEST_CASE("overrides of what trunks join keep the cables apart, others do not") {
+  const auto links = [](std::string_view select, std::string_view change) {
+    const std::string text = fmt::format(
+        R"({{"node":{{"preset":"dgx-h100"}},"nodes":8,"fabric":{{"type":"rail-optimized","preset":"ndr",
+            "nodes_per_unit":2}},"overrides":[{{"select":"{}",{}}}]}})",
+        select, change);
+    return io::read_topology(io::Document::parse("cluster", text), io::FabricDetail::Trunks)
+        .links.size();
+  };
+  const std::size_t joined = links("nic[node=0,index=1]", R"("state":"down")");
+  CHECK(links("gpu[node=0,index=1]", R"("compute_factor":0.5)") == joined);
+  CHECK(links("gpu[node=0,index=1]", R"("factor":0.5)") == joined);
+  CHECK(links("node[index=3]", R"("state":"down")") == joined);
+  CHECK(links("link[kind=host-leaf,node=1]", R"("factor":0.5)") == joined);
+  CHECK(links("gpu[node=0,index=1]", R"("bandwidth":"10 GB/s")") > joined);
+  CHECK(links("spine[index=0]", R"("factor":0.5)") > joined);
+  CHECK(links("leaf[index=0]", R"("factor":0.5)") > joined);
+  CHECK(links("nvswitch[node=2,index=0]", R"("state":"down")") > joined);
+  CHECK(links("link[kind=leaf-spine,index=0]", R"("state":"down")") > joined);
+  CHECK(links("link[node=0]", R"("factor":0.5)") > joined);
+}
 
 TEST_CASE("trunks, folds and classes change no time of any operation") {
   const Library nccl = io::read_library(io::library_document("nccl-2.27"));
