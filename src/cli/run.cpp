@@ -74,9 +74,10 @@ class Run final : public Command {
     options_.timeline = files.wants("--timeline");
     options_.reduce = !full_;
     Replay replay =
-        verify_ ? verified(cluster, Cluster(topology_, library_, settings, io::FabricDetail::Cables),
-                           workload, terminal.quiet || files.uses_standard_output())
-                : flyover::replay(cluster.topology, cluster.cost, workload, options_);
+        verify_
+            ? verified(cluster, Cluster(topology_, library_, settings, io::FabricDetail::Cables),
+                       workload, terminal.quiet || files.uses_standard_output())
+            : flyover::replay(cluster.topology, cluster.cost, workload, options_);
     Result& result = replay.result;
     result.inputs = cluster.inputs;
     result.memory = loaded.memory;
@@ -96,11 +97,10 @@ class Run final : public Command {
   }
 
  private:
-  Replay verified(const Cluster& cluster, const Cluster& explicit_cluster,
-                  const Workload& workload, bool quiet) const {
-    ReductionCheck check =
-        verify_reduction({explicit_cluster.topology, explicit_cluster.cost},
-                         {cluster.topology, cluster.cost}, workload, options_);
+  Replay verified(const Cluster& cluster, const Cluster& explicit_cluster, const Workload& workload,
+                  bool quiet) const {
+    ReductionCheck check = verify_reduction({explicit_cluster.topology, explicit_cluster.cost},
+                                            {cluster.topology, cluster.cost}, workload, options_);
     if (check.largest > rounding) {
       throw SimulationError(fmt::format(
           "the reduced run differs from the full one in {} of {} starts and ends, by up "

@@ -38,7 +38,8 @@ Sweep sweep(std::uint64_t first_seed, std::uint32_t cases, std::uint32_t most_gp
       test::RandomJob job = test::random_job(seed, most_gpus);
       CAPTURE(job.description);
       const Cluster c(std::move(job.topology), test::library(job.library));
-      const ReductionCheck check = verify_reduction({c.topology, c.cost}, {c.topology, c.cost}, job.workload);
+      const ReductionCheck check =
+          verify_reduction({c.topology, c.cost}, {c.topology, c.cost}, job.workload);
       test::check_exact(check);
       ++sum.cases;
       if (check.reduced.result.classes < check.full.result.classes) ++sum.reduced;
@@ -51,7 +52,8 @@ Sweep sweep(std::uint64_t first_seed, std::uint32_t cases, std::uint32_t most_gp
 }
 
 std::uint32_t classes(const Cluster& c, const Workload& workload) {
-  const ReductionCheck check = verify_reduction({c.topology, c.cost}, {c.topology, c.cost}, workload);
+  const ReductionCheck check =
+      verify_reduction({c.topology, c.cost}, {c.topology, c.cost}, workload);
   test::check_exact(check);
   CHECK(check.full.result.classes == workload.ranks);
   return check.reduced.result.classes;

@@ -34,8 +34,9 @@ double median(std::vector<double> values) {
 // behind, hence a function of its own.
 std::optional<ReductionCheck> check_of(const test::RegularJob& job) {
   try {
+    const test::Cluster& reduced = job.with_trunks ? *job.with_trunks : *job.cluster;
     return verify_reduction({job.cluster->topology, job.cluster->cost},
-                            {job.cluster->topology, job.cluster->cost}, job.workload);
+                            {reduced.topology, reduced.cost}, job.workload);
   } catch (const InputError&) {       // No algorithm of the library.
   } catch (const SimulationError&) {  // A fault cut the cluster in two.
   }
@@ -114,6 +115,7 @@ TEST_CASE("reduced and full runs agree in every start and end on regular jobs wi
                                   "slow GPU",
                                   "slow node",
                                   "two node types",
+                                  "trunks",
                                   "odd groups",
                                   "subset of ranks",
                                   "ring of messages",

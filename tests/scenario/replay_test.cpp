@@ -209,8 +209,9 @@ TEST_CASE("a load that changes too often is shown as means, which add up", "[sce
       area += r.trace.loads[i].share * to_seconds(r.trace.loads[i + 1].at - r.trace.loads[i].at);
     }
     CHECK(r.trace.loads.back().share == 0);
-    CHECK(area ==
-          Approx(r.result.links.front().mean_utilisation * to_seconds(r.result.time)).epsilon(1e-6));
+    CHECK(
+        area ==
+        Approx(r.result.links.front().mean_utilisation * to_seconds(r.result.time)).epsilon(1e-6));
     if (reduce) {  // Copies that are not played change nothing.
       CHECK(r.trace.loads.size() < 50);
       continue;

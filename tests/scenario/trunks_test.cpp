@@ -49,7 +49,8 @@ std::vector<ClusterCase> clusters() {
       {cluster("hgx-h800", 32, R"("type":"multi-plane","nodes_per_unit":8)"), 256},
       {cluster("dgx-h100", 16, R"("type":"rail-only")"), 128},
       {cluster("gb200-nvl72", 3, R"("type":"rail-optimized","nodes_per_unit":1)"), 216, 72},
-      {cluster("dgx-h100", 16, R"("type":"rail-optimized","nodes_per_unit":4,"routing":"ecmp")"), 128, 8, false},
+      {cluster("dgx-h100", 16, R"("type":"rail-optimized","nodes_per_unit":4,"routing":"ecmp")"),
+       128, 8, false},
       {R"({"node":{"preset":"dgx-h100"},"nodes":16,"fabric":{"preset":"ndr","type":"rail-optimized",
            "nodes_per_unit":4},"overrides":[{"select":"nic[node=3,index=2]","state":"down"},
            {"select":"gpu[node=5,index=1]","compute_factor":0.8}]})",
@@ -68,8 +69,8 @@ std::string workload(const ClusterCase& on) {
   std::string inside;
   std::string across;
   for (std::uint32_t n = 0; n < on.gpus / on.per_node; ++n) {
-    inside += fmt::format("{}\"{}-{}\"", n == 0 ? "" : ",", n * on.per_node,
-                          (n + 1) * on.per_node - 1);
+    inside +=
+        fmt::format("{}\"{}-{}\"", n == 0 ? "" : ",", n * on.per_node, (n + 1) * on.per_node - 1);
   }
   for (std::uint32_t r = 0; r < on.per_node; ++r) {
     across += r == 0 ? "[" : ",[";
@@ -78,7 +79,8 @@ std::string workload(const ClusterCase& on) {
     }
     across += "]";
   }
-  return fmt::format(R"({{"ranks":{0},"groups":{{"tp":[{1}],"dp":[{2}]}},"programs":[{{"ranks":"0-{3}","ops":[
+  return fmt::format(
+      R"({{"ranks":{0},"groups":{{"tp":[{1}],"dp":[{2}]}},"programs":[{{"ranks":"0-{3}","ops":[
     {{"id":"k","op":"compute","flops":"40 GFLOP","bytes":"1 GB","dtype":"bf16"}},
     {{"id":"sum","op":"all_reduce","bytes":"64 MiB","group":"tp","after":["k"]}},
     {{"id":"shards","op":"reduce_scatter","bytes":"256 MiB","group":"dp","stream":"dp","after":["k"]}},
@@ -88,7 +90,7 @@ std::string workload(const ClusterCase& on) {
     {{"id":"r","op":"recv","peer":"-{4}","wrap":true,"bytes":"32 MiB","stream":"in","after":["sum"]}},
     {{"id":"weights","op":"all_gather","bytes":"256 MiB","group":"dp","stream":"dp","after":["big"]}},
     {{"id":"dispatch","op":"all_to_all","bytes":"16 MiB","group":"tp","after":["big"]}}]}}]}})",
-                     on.gpus, inside, across, on.gpus - 1, on.per_node);
+      on.gpus, inside, across, on.gpus - 1, on.per_node);
 }
 
 }  // namespace
@@ -151,8 +153,7 @@ TEST_CASE("trunks, folds and classes change no time of any operation") {
     const Modelled all(on.text, nccl, io::FabricDetail::Cables);
     const Modelled few(on.text, nccl, io::FabricDetail::Trunks);
     REQUIRE(all.topology.gpus.size() == on.gpus);
-    const Workload jobs =
-        io::read_workload(io::Document::parse("jobs", workload(on)), on.gpus);
+    const Workload jobs = io::read_workload(io::Document::parse("jobs", workload(on)), on.gpus);
     const ReductionCheck check =
         verify_reduction({all.topology, all.cost}, {few.topology, few.cost}, jobs);
     test::check_exact(check);

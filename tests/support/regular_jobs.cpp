@@ -65,6 +65,18 @@ class ClusterDrawing {
     return topology;
   }
 
+  // The same with trunks, where they may be.
+  [[nodiscard]] std::optional<Topology> with_trunks() const {
+    if (spec_.fabric.routing != RoutingPolicy::Adaptive) return std::nullopt;
+    if (!std::ranges::all_of(applied_, fits_trunks)) return std::nullopt;
+    ClusterSpec spec = spec_;
+    spec.fabric.trunks = true;
+    for (NodeGroup& group : spec.nodes) group.spec.trunks = true;
+    Topology topology = build_topology(spec);
+    for (const Override& fault : applied_) apply_override(topology, fault);
+    return topology;
+  }
+
  private:
   void draw_node(const FabricForm& form) {
     switch (dice_.below(8)) {
@@ -145,6 +157,7 @@ class ClusterDrawing {
         continue;
       }
       traits_.push_back(trait);
+      applied_.push_back(fault);
       faults_ += fmt::format("; {} ({})", trait, fault.selector);
       --faults;
     }
@@ -195,6 +208,7 @@ class ClusterDrawing {
   NodeSpec node_;
   ClusterSpec spec_;
   std::uint32_t nodes_ = 0;
+  std::vector<Override> applied_;
 
  public:
   std::string faults_;
@@ -403,6 +417,10 @@ RegularJob regular_job(std::uint64_t seed) {
   const std::string which = dice.of<std::string>({"ideal", "nccl"});
   job.traits.push_back(which);
   job.cluster = std::make_unique<Cluster>(std::move(topology), library(which));
+  if (auto few = drawing.with_trunks()) {
+    job.with_trunks = std::make_unique<Cluster>(std::move(*few), library(which));
+    job.traits.emplace_back("trunks");
+  }
   if (dice.one_in(2)) {
     job.workload = training(dice, *job.cluster, job.traits);
   } else {

@@ -17,6 +17,7 @@ struct RegularJob {
   std::string description;  // Names the seed: regular_job(seed) draws it again.
   std::vector<std::string> traits;
   std::unique_ptr<Cluster> cluster;
+  std::unique_ptr<Cluster> with_trunks;  // The same; null where trunks must not be.
   Workload workload;
 };
 

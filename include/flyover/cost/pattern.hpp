@@ -21,10 +21,11 @@ struct DomainFold {
 // What one algorithm does on one group, whatever the size and the protocol.
 struct Pattern {
   std::vector<Hop> payload;  // Payload bytes on each link per byte of the call.
-  // Where there is one the payload names, of links in domains, those of the first of each kind only.
+  // Where there is one the payload names, of links in domains, those of the first of each kind
+  // only.
   std::shared_ptr<const DomainFold> fold;
-  bool sharp = false;        // Switches of the network reduce.
-  std::uint32_t steps = 0;   // As in Summary.
+  bool sharp = false;       // Switches of the network reduce.
+  std::uint32_t steps = 0;  // As in Summary.
   std::uint32_t domain_hops = 0;
   std::uint32_t network_hops = 0;
   Duration longest_latency{};          // Of the wires of any edge.

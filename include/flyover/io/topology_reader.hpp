@@ -13,8 +13,8 @@
 namespace flyover::io {
 
 // Trunks: switches and cables that are always loaded alike are one (NodeSpec::trunks,
-// FabricSpec::trunks), unless an override is about one of them. For replays; those who count or draw
-// want Cables.
+// FabricSpec::trunks), unless an override is about one of them. For replays; those who count or
+// draw want Cables.
 enum class FabricDetail : std::uint8_t { Cables, Trunks };
 
 struct TopologyInput {

@@ -61,8 +61,7 @@ struct TimedCluster {
 // Runs a workload in full on one cluster and reduced on another, which may be the same or have the
 // same with trunks (FabricSpec), and compares when every operation of every rank starts and ends.
 // Throws as replay.
-[[nodiscard]] ReductionCheck verify_reduction(const TimedCluster& full,
-                                              const TimedCluster& reduced,
+[[nodiscard]] ReductionCheck verify_reduction(const TimedCluster& full, const TimedCluster& reduced,
                                               const Workload& workload,
                                               const ReplayOptions& options = {});
 

@@ -83,8 +83,8 @@ struct NodeSpec {
   std::string source;
   std::vector<std::string> notes;  // Announced only, derived, placeholders.
 
-  // Its NVSwitches are one: GPUs stripe over them in proportion to the lanes, so that all are loaded
-  // alike.
+  // Its NVSwitches are one: GPUs stripe over them in proportion to the lanes, so that all are
+  // loaded alike.
   bool trunks = false;
 
   friend bool operator==(const NodeSpec&, const NodeSpec&) = default;
