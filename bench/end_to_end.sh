@@ -56,6 +56,8 @@ WORK = [
       for n in (256, 512)),
     *((f"GPT-like step, 2,752 operations per rank, {n} GPUs", f"run -t dgx-h100:{n // 8} -w {gpt_step(n)}")
       for n in (64, 256, 1024)),
+    *((f"GPT-like step, every rank and repeat, {n} GPUs", f"run --full -t dgx-h100:{n // 8} -w {gpt_step(n)}")
+      for n in (64, 256, 1024)),
     ("ring all-reduce, SuperPOD of 16,384 GPUs",
      "bench all_reduce -b 1G -e 1G -t superpod-h100:2048 --set nccl.NCCL_ALGO=Ring"),
     ("all algorithms, SuperPOD of 16,384 GPUs", "bench all_reduce -b 1G -e 1G -t superpod-h100:2048"),
