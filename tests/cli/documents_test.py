@@ -20,7 +20,7 @@ def commands(document):
 
 class DocumentsTest(CliTest):
     def test_every_command_runs(self):
-        for folder in ("topologies", "workloads", "schemas", "configs"):
+        for folder in ("topologies", "workloads", "schemas", "configs", "bench"):
             shutil.copytree(SOURCE / folder, self.folder / folder)
         shown = 0
         for document in [SOURCE / "README.md", *sorted((SOURCE / "docs").rglob("*.md"))]:
