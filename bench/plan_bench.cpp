@@ -12,6 +12,7 @@
 #include "flyover/layout/message_times.hpp"
 #include "flyover/layout/step_estimate.hpp"
 #include "flyover/study/layout_space.hpp"
+#include "support/llama_405b.hpp"
 
 namespace {
 
@@ -46,16 +47,7 @@ BENCHMARK(list_layouts)->Unit(benchmark::kMillisecond);
 // Pipeline 16 x 8 chunks, the ends without layers.
 void memory_of_128_chunks(benchmark::State& state) {
   const LayoutSearch search = llama_405b(16384);
-  Layout layout;
-  layout.tensor = 8;
-  layout.sequence_parallel = true;
-  layout.pipeline = 16;
-  layout.virtual_stages = 8;
-  layout.schedule = PipelineSchedule::Interleaved;
-  layout.data = 128;
-  layout.global_batch = 2048;
-  layout.chunk_layers.assign(128, 1);
-  layout.chunk_layers.front() = layout.chunk_layers.back() = 0;
+  const Layout layout = test::pipelined_405b(128);
   for (auto _ : state) {
     benchmark::DoNotOptimize(
         memory_use(search.model, layout, {}, search.sequence, Bytes{std::int64_t{80} << 30}));

@@ -24,6 +24,7 @@
 #include "flyover/simulate/replay.hpp"
 #include "flyover/topology/builders.hpp"
 #include "support/clusters.hpp"
+#include "support/llama_405b.hpp"
 
 namespace {
 
@@ -176,16 +177,7 @@ void training_step_405b(benchmark::State& state) {
   job.options = job.stack.options;
   job.overlap = job.stack.overlap;
   const KernelModel kernels = io::read_kernels(io::kernel_document(job.stack.kernels));
-  Layout layout;
-  layout.tensor = 8;
-  layout.sequence_parallel = true;
-  layout.pipeline = 16;
-  layout.virtual_stages = 8;
-  layout.schedule = PipelineSchedule::Interleaved;
-  layout.data = gpus / 128;
-  layout.global_batch = layout.data * 16;
-  layout.chunk_layers.assign(128, 1);  // 126 layers: the embedding and the head have none.
-  layout.chunk_layers.front() = layout.chunk_layers.back() = 0;
+  const Layout layout = test::pipelined_405b(gpus / 128);
   const Library nccl = io::read_library(io::library_document("nccl-2.27"));
   const std::string cluster = fmt::format(
       R"({{"name":"fat-tree","node":{{"preset":"dgx-h100"}},"nodes":{},"fabric":{{"type":"fat-tree",

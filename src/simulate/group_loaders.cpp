@@ -99,7 +99,7 @@ class GroupLoaders {
     }
     if (fresh) {
       geometries_[number].shared = may_share;
-      std::vector<std::uint32_t>& ranks = out_.geometries[number].ranks;
+      std::vector<std::uint32_t>& ranks = out_.geometries[number];
       ranks = group;
       if (folds(context_.blocks, ranks)) {
         geometries_[number].tracer =
@@ -113,9 +113,9 @@ class GroupLoaders {
   LoaderShape group_shape(std::uint32_t f, const GroupKey& key, const Kinds& kinds) {
     const auto [number, caller, first_program] = key;
     Geometry& geometry = geometries_[number];
-    writer_.footing().stand_on(out_.geometries[number].ranks);
+    writer_.footing().stand_on(out_.geometries[number]);
     CollectiveCall call;
-    call.ranks = out_.geometries[number].ranks;
+    call.ranks = out_.geometries[number];
     Digest facts;
     for (const std::uint64_t fact :
          {std::uint64_t{GroupPart}, std::uint64_t{f}, std::uint64_t{caller},

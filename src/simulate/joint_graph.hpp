@@ -29,11 +29,6 @@ struct Loader {
   std::uint64_t edges_end = 0;
 };
 
-// What loaders have in common that differ in their places only.
-struct GroupGeometry {
-  std::vector<std::uint32_t> ranks;  // Of one of them.
-};
-
 struct JointGraph {
   // Nodes: blocks, links of Blocks::fabric_links(), loaders. By node, what is known of it alone.
   std::vector<std::uint32_t> colours;
@@ -43,11 +38,12 @@ struct JointGraph {
   std::vector<std::vector<std::uint32_t>> part_colours;  // By Loader::parts, by part.
   std::uint32_t first_fabric = 0;
   std::uint32_t first_loader = 0;
-  // Loaders by family and group (`absent` for groups that nobody calls), with the geometry of each,
+  // Loaders by family and group (`absent` for groups that nobody calls), with how the group lies,
+  // as an index into `geometries`, which has the ranks of one group for each way;
   std::vector<std::vector<std::uint32_t>> groups;
   std::vector<std::vector<std::uint32_t>> geometry_of;
-  std::vector<GroupGeometry> geometries;
-  // and by pair, with its part.
+  std::vector<std::vector<std::uint32_t>> geometries;
+  // and loaders by pair, with the pair's part.
   struct PairPart {
     std::uint32_t loader = 0;
     std::uint32_t part = 0;

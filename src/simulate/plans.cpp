@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "flyover/base/error.hpp"
 #include "simulate/likeness.hpp"
@@ -40,16 +41,14 @@ std::vector<Load> loads_of(const Topology& topology, const ClusterResources& res
 std::vector<std::uint32_t> named_ranks(const Blocks& blocks, const CollectivePlan& plan,
                                        std::span<const std::uint32_t> ranks) {
   if (!plan.fold) return {ranks.begin(), ranks.end()};
-  std::vector<std::uint32_t> named;
-  std::uint32_t domain = 0;
-  std::size_t kind = 0;
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    if (i > 0 && blocks.of_rank(ranks[i]) != blocks.of_rank(ranks[i - 1])) ++domain;
-    while (kind < plan.fold->first.size() && plan.fold->first[kind] < domain) ++kind;
-    if (kind < plan.fold->first.size() && plan.fold->first[kind] == domain)
-      named.push_back(ranks[i]);
+  const std::vector<std::uint32_t> domains = distinct_blocks(blocks, ranks);
+  std::set<std::uint32_t> named;
+  for (const std::uint32_t domain : plan.fold->first) named.insert(domains[domain]);
+  std::vector<std::uint32_t> own;
+  for (const std::uint32_t rank : ranks) {
+    if (named.contains(blocks.of_rank(rank))) own.push_back(rank);
   }
-  return named;
+  return own;
 }
 
 CollectiveCall PlanCache::request(const Operation& op, const PlayedGroup& group) const {
@@ -108,36 +107,38 @@ std::shared_ptr<const LoadSet> PlanCache::own_loads(const CollectivePlan& plan,
   return merged(std::move(all), count);
 }
 
-// The plan was made on ranks that lie alike. What it loads in a domain it loads in all domains of
-// its kind (DomainFold), of which those of one class are carried over at once.
+// The plan was made on ranks that lie alike.
 std::shared_ptr<const LoadSet> PlanCache::group_loads(const CollectivePlan& plan,
                                                       const PlayedGroup& group) const {
   const Blocks& blocks = cast_.reduction->blocks();
   const Likeness likeness(blocks, group.planned_on, group.ranks);
-  std::vector<Load> loads =
-      loads_of(topology_, resources_, plan, named_ranks(blocks, plan, group.planned_on));
   std::vector<ManyLoads> all;
-  if (!plan.fold) {
-    for (const Load& load : loads) {
-      all.push_back({load, 1});
-      all.back().load.resource = cast_.stand_in(likeness(load.resource));
+  std::vector<Load> in_domains;
+  for (const Load& load :
+       loads_of(topology_, resources_, plan, named_ranks(blocks, plan, group.planned_on))) {
+    if (plan.fold && blocks.place(load.resource)) {
+      in_domains.push_back(load);
+      continue;
     }
-    return merged(std::move(all), group.count);
+    all.push_back({load, 1});
+    all.back().load.resource = cast_.stand_in(likeness(load.resource));
   }
-  // By kind of domain: the loads by place.
-  std::map<std::uint32_t, std::uint32_t> kind_of_block;
+  if (plan.fold) unfold(*plan.fold, in_domains, group, all);
+  return merged(std::move(all), group.count);
+}
+
+// What a plan loads in a domain it loads in all domains of its kind, of which those of one class
+// are carried over at once.
+void PlanCache::unfold(const DomainFold& fold, std::span<const Load> loads,
+                       const PlayedGroup& group, std::vector<ManyLoads>& all) const {
+  const Blocks& blocks = cast_.reduction->blocks();
   const std::vector<std::uint32_t> planned = distinct_blocks(blocks, group.planned_on);
-  for (std::uint32_t k = 0; k < plan.fold->first.size(); ++k) {
-    kind_of_block[planned[plan.fold->first[k]]] = k;
-  }
-  std::vector<std::vector<std::pair<std::uint32_t, Load>>> by_kind(plan.fold->first.size());
+  std::map<std::uint32_t, std::uint32_t> kind_of_block;
+  for (std::uint32_t k = 0; k < fold.first.size(); ++k) kind_of_block[planned[fold.first[k]]] = k;
+  std::vector<std::vector<std::pair<std::uint32_t, Load>>> by_kind(fold.first.size());  // By place.
   for (const Load& load : loads) {
-    if (const auto place = blocks.place(load.resource)) {
-      by_kind[kind_of_block.at(place->block)].emplace_back(place->index, load);
-    } else {
-      all.push_back({load, 1});
-      all.back().load.resource = cast_.stand_in(likeness(load.resource));
-    }
+    const BlockPlace place = *blocks.place(load.resource);
+    by_kind[kind_of_block.at(place.block)].emplace_back(place.index, load);
   }
   struct Alike {
     std::uint32_t block = 0;  // The first of them.
@@ -147,8 +148,7 @@ std::shared_ptr<const LoadSet> PlanCache::group_loads(const CollectivePlan& plan
   const std::vector<std::uint32_t> own = distinct_blocks(blocks, group.ranks);
   for (std::uint32_t d = 0; d < own.size(); ++d) {
     const std::uint32_t c = cast_.reduction->quotient().class_of_block(own[d]);
-    Alike& alike = domains.try_emplace({c, plan.fold->kind[d]}, Alike{own[d], 0}).first->second;
-    ++alike.times;
+    ++domains.try_emplace({c, fold.kind[d]}, Alike{own[d], 0}).first->second.times;
   }
   for (const auto& [key, alike] : domains) {
     for (const auto& [index, load] : by_kind[key.second]) {
@@ -156,7 +156,6 @@ std::shared_ptr<const LoadSet> PlanCache::group_loads(const CollectivePlan& plan
       all.back().load.resource = cast_.stand_in(*blocks.resource({alike.block, index}));
     }
   }
-  return merged(std::move(all), group.count);
 }
 
 // The loads of one of `count` calls that are alike, made those of all of them on stand-ins. Every

@@ -74,6 +74,8 @@ class PlanCache {
   [[nodiscard]] PatternTracer tracer(const PlayedGroup& group) const;
   [[nodiscard]] std::shared_ptr<const LoadSet> group_loads(const CollectivePlan& plan,
                                                            const PlayedGroup& group) const;
+  void unfold(const DomainFold& fold, std::span<const Load> loads, const PlayedGroup& group,
+              std::vector<ManyLoads>& all) const;
   [[nodiscard]] std::shared_ptr<const LoadSet> own_loads(const CollectivePlan& plan,
                                                          std::span<const std::uint32_t> ranks,
                                                          std::uint32_t count) const;

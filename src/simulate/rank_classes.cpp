@@ -66,8 +66,8 @@ class Casting {
       for (const std::uint32_t rank : groups[g]) players.push_back(cast_.player_of[rank]);
       by_players.push_back(distinct(players));
       const JointGraph& graph = reduction_->graph();
-      played.push_back({std::move(groups[g]), quotient_.size(c),
-                        graph.geometries[graph.geometry_of[f][g]].ranks});
+      played.push_back(
+          {std::move(groups[g]), quotient_.size(c), graph.geometries[graph.geometry_of[f][g]]});
     }
     groups = std::move(by_players);
   }

@@ -5,7 +5,8 @@
 // Ranks, groups, pairs of ranks that exchange messages, and resources are the nodes of one graph. A
 // group is joined to its members and, for each plan of its calls, to the resources that the plan
 // loads, with the weight as label; a pair likewise; a rank to its SMs and its HBM, which its
-// kernels load. Nodes start apart by what is known of each alone: a rank's program and GPU, a
+// kernels load. (joint_graph.hpp and quotient.hpp find the same partition without writing all of
+// that down.) Nodes start apart by what is known of each alone: a rank's program and GPU, a
 // resource's kind and capacity, the start-up, cap and work of a group's plans. Colour refinement
 // then gives the coarsest partition in which nodes of a class have the same surroundings.
 //
@@ -31,8 +32,9 @@
 namespace flyover {
 
 // None when the workload or a plan is in error: the full replay says so in words of its own.
-// Requires a valid workload. Costs the plans of all groups and pairs, and some hashes for each of
-// their loads; programs are looked at once, not once a rank.
+// Requires a valid workload. Costs a plan for each way in which groups and pairs lie
+// (joint_graph.hpp; where the fabric is no tree, for every group), some hashes for each node that a
+// group has members in, and a look at every rank; programs are looked at once, not once a rank.
 [[nodiscard]] std::optional<Cast> reduced_cast(const Topology& topology, const CostModel& cost,
                                                const ClusterResources& resources,
                                                Workload workload);

@@ -362,4 +362,29 @@ TEST_CASE("settings that leave nothing are refused with every reason", "[cost][c
   }
 }
 
+TEST_CASE("the plan alone is the one that is chosen among all", "[cost][choice]") {
+  for (const char* library : {"nccl", "nccl-2.19", "ideal"}) {
+    for (const std::uint32_t nodes : {1U, 2U, 8U}) {
+      for (const CollectiveOp op :
+           {CollectiveOp::AllReduce, CollectiveOp::AllGather, CollectiveOp::ReduceScatter,
+            CollectiveOp::AllToAll, CollectiveOp::Broadcast}) {
+        for (const Bytes bytes : {Bytes{8}, 64_KiB, 4_MiB, 1_GiB}) {
+          CAPTURE(library, nodes, to_string(op), bytes.count());
+          // Models of their own, so that neither finds what the other has traced.
+          const CollectivePlan chosen = Bench(dgx_h100(), nodes, library).choose(op, bytes).plan;
+          const Bench fresh(dgx_h100(), nodes, library);
+          const CollectivePlan alone = fresh.model->plan(fresh.call(op, bytes));
+          CHECK(alone.algorithm == chosen.algorithm);
+          CHECK(alone.protocol == chosen.protocol);
+          CHECK(alone.channels == chosen.channels);
+          CHECK(alone.startup == chosen.startup);
+          CHECK(alone.alone == chosen.alone);
+          CHECK(alone.bottleneck == chosen.bottleneck);
+          CHECK(alone.loads->size() == chosen.loads->size());
+        }
+      }
+    }
+  }
+}
+
 }  // namespace flyover::cost_test

@@ -82,3 +82,29 @@ TEST_CASE("refinement finds what its definition finds, in whatever order edges c
     CHECK(found == refine_colours(colours, edges));
   }
 }
+
+TEST_CASE("classes of a graph, refined with how often each sees the other, are those of the graph",
+          "[simulate][classes]") {
+  // Nodes of three kinds: `each` of the second around every one of the first, all of the third
+  // joined to all of the first. The quotient has one node for each kind.
+  constexpr std::uint32_t hubs = 4;
+  constexpr std::uint32_t each = 3;
+  constexpr std::uint32_t others = 2;
+  Edges edges;
+  for (std::uint32_t h = 0; h < hubs; ++h) {
+    for (std::uint32_t i = 0; i < each; ++i) edges.push_back({h, hubs + each * h + i, 1});
+    for (std::uint32_t o = 0; o < others; ++o) edges.push_back({h, hubs + each * hubs + o, 2});
+  }
+  const Classes whole = refine_colours(Classes(hubs + each * hubs + others, 0), edges);
+  CHECK(std::ranges::max(whole) == 2);
+  const Edges quotient{{0, 1, 1, each, 1}, {0, 2, 2, others, hubs}};
+  CHECK(refine_colours(Classes(3, 0), quotient) == Classes{0, 1, 2});
+}
+
+TEST_CASE("nodes that see equally many of a class once or several times over are alike",
+          "[simulate][classes]") {
+  const Edges twice_or_double{{0, 2, 1}, {0, 2, 1}, {1, 3, 1, 2, 2}};
+  CHECK(refine_colours(Classes(4, 0), twice_or_double) == Classes{0, 0, 0, 0});
+  const Edges once_or_double{{0, 2, 1}, {1, 3, 1, 2, 2}};
+  CHECK(refine_colours(Classes(4, 0), once_or_double) == Classes{0, 1, 0, 1});
+}
