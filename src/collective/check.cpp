@@ -300,8 +300,12 @@ class Checker {
       case CollectiveOp::Scatter:
       case CollectiveOp::SendRecv:
         return expect_whole(schedule_.block_owner[block_]);
+      case CollectiveOp::MoeDispatch:
+      case CollectiveOp::MoeCombine:
+      case CollectiveOp::MoeFused:
+        break;
     }
-    return "unknown collective";
+    return "no collective that has schedules";
   }
 
   std::string expect_whole(std::uint32_t rank) {

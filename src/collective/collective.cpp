@@ -14,11 +14,12 @@ namespace flyover {
 
 namespace {
 
-constexpr std::array<std::string_view, 13> names = {
+constexpr std::array<std::string_view, 17> names = {
     "ring",           "tree",          "nvls",         "nvls-tree",
     "collnet-direct", "collnet-chain", "pat",          "recursive-doubling",
     "direct",         "pairwise",      "hierarchical", "all-pairs",
-    "one-shot"};
+    "one-shot",       "moe-normal",    "moe-direct",   "moe-low-latency",
+    "moe-fused"};
 
 // "NVLSTree", "nvls-tree" and "nvls_tree" are one name.
 std::string plain(std::string_view name) {

@@ -24,7 +24,12 @@ enum class AlgorithmId : std::uint8_t {
   Pairwise,
   Hierarchical,
   AllPairs,
-  OneShot
+  OneShot,
+  // Of expert exchanges, by mode (moe/planner.hpp); not in the table of algorithms.
+  MoeNormal,
+  MoeDirect,
+  MoeLowLatency,
+  MoeFused
 };
 
 // A group in rank order. Ranks are positions in the group; a member's domain is the scale-up domain

@@ -8,12 +8,14 @@
 
 #include "flyover/base/units.hpp"
 #include "flyover/workload/collective_op.hpp"
+#include "flyover/workload/expert_exchange.hpp"
 
 namespace flyover {
 
 enum class OpKind : std::uint8_t { Compute, Collective, Send, Recv, Copy, Delay };
 
 inline constexpr std::uint32_t no_section = 0xffffffffU;
+inline constexpr std::uint32_t no_exchange = 0xffffffffU;
 
 // One operation of one program. Ranks that share the program each run their own instance of it.
 struct Operation {
@@ -32,8 +34,13 @@ struct Operation {
   double efficiency = 0;  // Compute: share of peak that the kernel reaches alone; 0: the default.
   double memory_efficiency = 0;  // Likewise of the HBM bandwidth.
   Duration duration{};           // Delay, and Compute with a recorded duration.
-  std::uint32_t group = 0;       // Collective: index into groups (a family).
-  std::uint32_t root = 0;        // Position in the group.
+  // Compute with a duration: so many SMs were busy, and it takes longer where fewer are left; 0:
+  // not said, it takes its duration.
+  std::uint32_t sms = 0;
+  std::uint32_t group = 0;  // Collective: index into groups (a family).
+  std::uint32_t root = 0;   // Position in the group.
+  // Collectives that exchange experts: index into Workload::exchanges; `bytes` is pair_bytes().
+  std::uint32_t exchange = no_exchange;
   // Collective, Send: takes so many times what the cost model says, start-up and bytes alike.
   double slowdown = 1;
   // Send, Recv: the peer, as an absolute rank or as an offset from the own rank, modulo the number
@@ -72,6 +79,7 @@ struct Workload {
   std::vector<GroupFamily> groups;
   std::vector<Program> programs;  // Together they cover every rank at most once.
   std::vector<Section> sections = {};
+  std::vector<ExpertExchange> exchanges = {};
 };
 
 // The peer of a send or receive as seen by `rank`.

@@ -1,0 +1,3 @@
+flyover_module(moe
+  HEADERS copies.hpp
+  SOURCES copies.cpp)
