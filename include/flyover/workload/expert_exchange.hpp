@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "flyover/base/units.hpp"
@@ -134,6 +135,8 @@ struct ExpertExchange {
   double efficiency = 0;
   std::string dtype;
   std::shared_ptr<const ExpertKernels> kernels;  // Never null in a valid workload.
+  // The library's for other modes, for results to tell what those would take.
+  std::vector<std::pair<ExpertMode, std::shared_ptr<const ExpertKernels>>> other_kernels;
 };
 
 // Tokens of all ranks of a group of so many, and of one of them.
