@@ -131,7 +131,10 @@ void ExpertBench::run(CollectiveOp op, const BenchInputs& inputs, const Terminal
     std::iota(ranks.begin(), ranks.end(), 0U);
     const std::uint32_t nodes = nodes_of(cluster.topology, ep);
     for (const std::string& limit : limits) {
-      Row row{.ep = ep, .nodes = nodes, .limit = limit, .plan = {}};
+      Row row;
+      row.ep = ep;
+      row.nodes = nodes;
+      row.limit = limit;
       try {
         exchanges.push_back(on(base, ep, nodes, limit));
         row.plan = planner.plan(exchanges.back(), op_, ranks);

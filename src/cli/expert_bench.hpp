@@ -9,6 +9,7 @@
 
 #include "cli/output.hpp"
 #include "flyover/moe/planner.hpp"
+#include "flyover/simulate/result.hpp"
 #include "flyover/topology/topology.hpp"
 #include "flyover/workload/expert_exchange.hpp"
 
