@@ -1,3 +1,3 @@
 flyover_module(moe
-  HEADERS copies.hpp
-  SOURCES copies.cpp)
+  HEADERS copies.hpp limits.hpp planner.hpp
+  SOURCES copies.cpp exchange_flows.cpp fused.cpp kernel_limits.cpp limits.cpp link_shares.cpp planner.cpp)

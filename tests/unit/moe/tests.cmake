@@ -1,0 +1,3 @@
+flyover_test(moe
+  ${CMAKE_CURRENT_LIST_DIR}/deepep_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/limits_test.cpp)
