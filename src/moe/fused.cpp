@@ -58,13 +58,14 @@ FusedWork fused_work(const FusedShape& shape, const FusedMachine& machine) {
   const double sm_memory = machine.memory_rate / machine.sms;
   const auto layer = [&](double depth, double columns) {
     const double rounds = std::ceil(shape.active * blocks * tiles_across(columns) / machine.sms);
-    const double tile = 2.0 * work.waves.block * tile_columns *
-                        (depth / machine.efficiency + machine.tile_extra) / sm_flops;
+    const double per_channel = 2.0 * work.waves.block * tile_columns / sm_flops;
+    const double products = per_channel * depth / machine.efficiency;
+    const double extra = per_channel * machine.tile_extra;
     // Blocks of one expert share its weights, which stay in the L2 cache between them.
     const double load = tile_columns * depth * shape.weight_bytes / sm_memory / blocks;
-    work.compute += rounds * tile;
-    work.memory += rounds * load;
-    work.seconds += rounds * std::max(tile, load);
+    work.compute += rounds * (products + extra);
+    work.memory += rounds * (load + extra);
+    work.seconds += rounds * (std::max(products, load) + extra);
   };
   layer(shape.hidden, 2.0 * shape.expert_hidden);
   layer(shape.expert_hidden, shape.hidden);

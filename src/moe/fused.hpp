@@ -7,11 +7,11 @@
 // a tile is a block by 128 columns, of h channels (gate and up, 2 d columns) or of d (down, h
 // columns). Tiles go round the SMs in turn. A tile of depth K takes
 //
-//   M 128 2 (K / efficiency + tile_extra) / (peak / SMs)
+//   max(M 128 2 K / (efficiency peak / SMs), weights / (HBM / SMs)) + M 128 2 tile_extra / (peak / SMs)
 //
-// where tile_extra stands for what does not overlap with its products: the activation, casting and
-// pushing rows home, all of which grow with M and not with K. A round of tiles takes at least as long
-// as the weights that it is the first to need take from HBM.
+// where the first term is its products, or the weights that it is the first to need on their way from
+// HBM, and tile_extra stands for what does not overlap with either: the activation, casting and
+// pushing rows home, all of which grow with M and not with K.
 
 #include <cstdint>
 
@@ -49,9 +49,9 @@ struct Waves {
 // Of all tiles, without waiting for tokens.
 struct FusedWork {
   Waves waves;
-  double compute = 0;  // Seconds,
-  double memory = 0;   // and those for weights alone.
-  double seconds = 0;  // Round by round the longer of both.
+  double compute = 0;  // Seconds if weights came at once,
+  double memory = 0;   // if products took no time,
+  double seconds = 0;  // and as it is.
 };
 [[nodiscard]] FusedWork fused_work(const FusedShape& shape, const FusedMachine& machine);
 

@@ -409,18 +409,16 @@ void ExpertPlanner::Impl::fused(const Call& call, ExpertPlan& plan) {
   shape.hidden = exchange.hidden;
   shape.expert_hidden = exchange.expert_hidden;
   shape.weight_bytes = kernels.weight_bytes;
-  double tokens = 0;
   double most_tokens = 0;
   for (std::uint32_t r = 0; r < ranks; ++r) {
     double pairs = 0;
     for (std::uint32_t from = 0; from < ranks; ++from) pairs += call.copies.pairs.at(from, r);
     shape.pairs = std::max(shape.pairs, pairs);
-    const auto own = static_cast<double>(tokens_of(exchange, r));
-    tokens += own;
-    most_tokens = std::max(most_tokens, own);
+    most_tokens = std::max(most_tokens, static_cast<double>(tokens_of(exchange, r)));
   }
-  const double missed = 1 - static_cast<double>(routing.chosen) / routing.experts;
-  shape.active = std::min(shape.pairs, shape.experts * (1 - std::pow(missed, tokens)));
+  // Pairs fall on the rank's experts at random.
+  shape.active =
+      std::min(shape.pairs, shape.experts * (1 - std::pow(1 - 1.0 / shape.experts, shape.pairs)));
 
   FusedMachine machine;
   machine.sms = exchange.sms > 0 ? exchange.sms : gpu.sms;
@@ -432,6 +430,12 @@ void ExpertPlanner::Impl::fused(const Call& call, ExpertPlan& plan) {
 
   plan.sms = machine.sms;
   plan.plan.channels = machine.sms;
+  // Weights once, activations written and read, what came home read and summed.
+  plan.local_copies =
+      (shape.active * 3.0 * shape.hidden * shape.expert_hidden * shape.weight_bytes +
+       2.0 * shape.pairs * shape.expert_hidden +
+       (1.0 + routing.chosen) * most_tokens * exchange.combine_bytes) /
+      call.size;
   const double exposed = work.waves.count > 0 ? times.most / work.waves.count : 0;
   const double sums = epilogue_seconds(call, (1.0 + routing.chosen) * most_tokens,
                                        exchange.combine_bytes);

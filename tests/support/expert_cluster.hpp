@@ -27,22 +27,17 @@ inline Topology h800_planes(std::uint32_t nodes) {
                        R"(, "fabric": {"type": "multi-plane", "preset": "ndr"}})"));
 }
 
-// A cluster with a planner of its own.
-struct ExpertCluster : Cluster {
-  explicit ExpertCluster(Topology t) : Cluster(std::move(t)), planner(topology, cost) {}
+inline std::vector<std::uint32_t> first_ranks(std::uint32_t count) {
+  std::vector<std::uint32_t> ranks(count);
+  for (std::uint32_t r = 0; r < count; ++r) ranks[r] = r;
+  return ranks;
+}
 
-  ExpertPlanner planner;
-
-  [[nodiscard]] const ExpertPlan& plan(const ExpertExchange& exchange, CollectiveOp op,
-                                       std::uint32_t ranks) const {
-    return planner.plan(exchange, op, first(ranks));
-  }
-  [[nodiscard]] static std::vector<std::uint32_t> first(std::uint32_t count) {
-    std::vector<std::uint32_t> ranks(count);
-    for (std::uint32_t r = 0; r < count; ++r) ranks[r] = r;
-    return ranks;
-  }
-};
+// On the first `ranks` GPUs, by a planner that remembers nothing of other exchanges.
+inline ExpertPlan expert_plan(const Cluster& cluster, const ExpertExchange& exchange,
+                              CollectiveOp op, std::uint32_t ranks) {
+  return ExpertPlanner(cluster.topology, cluster.cost).plan(exchange, op, first_ranks(ranks));
+}
 
 // DeepEP's benchmark of its normal kernels at so many ranks: groups are nodes, of which a token may
 // take four; FP8 with a scale per 128 values there, BF16 back; layout cached.
