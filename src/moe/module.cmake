@@ -1,3 +1,3 @@
 flyover_module(moe
-  HEADERS copies.hpp
-  SOURCES copies.cpp)
+  HEADERS copies.hpp placement.hpp
+  SOURCES copies.cpp count_law.cpp gate_sampler.cpp placement.cpp routing_check.cpp)

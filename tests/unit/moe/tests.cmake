@@ -1,0 +1,2 @@
+flyover_test(moe
+  ${CMAKE_CURRENT_LIST_DIR}/copies_test.cpp)
