@@ -44,6 +44,8 @@ const std::map<std::string, std::vector<std::string>> clusters_of = {
      {"dgx-h100-2node", "dgx-h100-2node-nic-down", "mi300x-2node", "gb200-nvl72-1rack",
       "h100-8node-oversubscribed"}},
     {"collective-mix", {"dgx-h100-2node", "mi300x-2node", "pcie-workstation"}},
+    {"deepseek-v3-decode-ep320", {"hgx-h800:40"}},
+    {"deepseek-v3-ep64-deepep", {"h800-8node-multi-plane", "dgx-h100:8"}},
     {"deepseek-v3-ep64-moe", {"h800-8node-multi-plane"}},
     {"llama3-70b", {"dgx-h100:8"}},
     {"llama3-70b-tp8-layer", {"dgx-h100", "dgx-b200", "hgx-h800"}},
