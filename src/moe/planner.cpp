@@ -323,19 +323,23 @@ void ExpertPlanner::Impl::kernels(const Call& call, ExpertPlan& plan) {
   const ExpertExchange& exchange = call.exchange;
   const ExpertKernels& kernels = *exchange.kernels;
   const bool combine = call.op == CollectiveOp::MoeCombine;
-  const KernelUse use =
-      kernel_use(exchange, call.op, static_cast<std::uint32_t>(call.ranks.size()));
+  KernelUse use = kernel_use(exchange, call.op, static_cast<std::uint32_t>(call.ranks.size()));
   const ExchangeFlows flows = exchange_flows(exchange, call.op, call.group, call.copies);
   const std::vector<CopyWork> work = copy_work(exchange, call.group, call.copies);
   plan.traffic = traffic_of(exchange, call.op, call.group, call.copies, flows);
-  plan.sms = exchange.hook ? 0 : use.sms;
   plan.local_copies = local_copy_bytes(exchange, call.op, call.group, work) / call.size;
-  plan.plan.channels = use.channels;
 
   const Latencies latencies = add_flows(call, flows);
   const auto loads = take_loads(call);
   const LinkTimes times = link_times(*loads, call.size);
   plan.plan.loads = loads;
+
+  if (use.sms == 0) {
+    use.sms = sms_for(exchange, call.op, call.group, work, times.most);
+    use.channels = use.sms;
+  }
+  plan.sms = exchange.hook ? 0 : use.sms;
+  plan.plan.channels = use.channels;
 
   const bool spans = call.group.nodes() > 1;
   KernelLimit limit = kernel_limit(exchange, call.op, call.group, call.copies, flows, work, use,

@@ -9,6 +9,35 @@
 using namespace flyover;
 using namespace test;
 
+TEST_CASE("ring report", "[.report]") {
+  for (std::uint32_t nodes : {2, 4}) {
+    for (std::uint32_t ring : {8, 12, 16, 20, 24, 32, 64}) {
+      const Cluster cluster(h800_planes(nodes));
+      ExpertExchange exchange = deepep_normal(8 * nodes);
+      exchange.chunk = 8;
+      ExpertKernels kernels = *exchange.kernels;
+      kernels.ring_tokens = ring;
+      exchange.kernels = std::make_shared<ExpertKernels>(kernels);
+      const ExpertPlan plan =
+          expert_plan(cluster, exchange, CollectiveOp::MoeDispatch, 8 * nodes);
+      std::vector<std::uint32_t> domain(8 * nodes);
+      for (std::uint32_t r = 0; r < domain.size(); ++r) domain[r] = r / 8;
+      const ExpertGroup group = expert_group(domain);
+      const Route far = cluster.router.route(0, 8);
+      const Route near = cluster.router.route(0, 1);
+      const ChunkedMachine machine{50e9 * exchange.kernels->network.front().dispatch,
+                                   200e9 * exchange.kernels->nvlink.front().dispatch,
+                                   far.latency, near.latency};
+      const Duration chunked =
+          chunked_dispatch(exchange, group, expert_copies(exchange, group), machine);
+      fmt::print("ring {} EP{}: chunked {:.1f} plan {:.1f} ({:+.1f} %) [{}]\n", ring, 8 * nodes,
+                 to_microseconds(chunked), to_microseconds(plan.plan.alone),
+                 100 * (to_seconds(plan.plan.alone) / to_seconds(chunked) - 1),
+                 plan.plan.bottleneck);
+    }
+  }
+}
+
 TEST_CASE("chunk report", "[.report]") {
   for (const char* library : {"deepep-v1", "deepep-v1-2025-02"}) {
     for (std::uint32_t nodes : {2, 4, 8}) {
