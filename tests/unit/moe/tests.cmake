@@ -5,4 +5,5 @@ flyover_test(moe
   ${CMAKE_CURRENT_LIST_DIR}/deepep_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/fused_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/limits_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/planner_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/speed_test.cpp)
