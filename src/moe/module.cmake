@@ -1,3 +1,3 @@
 flyover_module(moe
-  HEADERS copies.hpp placement.hpp
-  SOURCES copies.cpp count_law.cpp gate_sampler.cpp placement.cpp routing_check.cpp)
+  HEADERS balance.hpp copies.hpp placement.hpp popularity.hpp
+  SOURCES balance.cpp copies.cpp count_law.cpp gate_sampler.cpp placement.cpp popularity.cpp routing_check.cpp)
