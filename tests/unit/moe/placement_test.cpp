@@ -46,7 +46,8 @@ TEST_CASE("slots by placement", "[moe]") {
     routing.placement = Placement::Global;
     Slots slots = expert_slots(routing, nodes_of(2, 4));
     std::ranges::sort(slots);
-    CHECK(slots == Slots{0, 1, 1, 1, 1, 1, 2, 3});
+    // Loads of 0.26, 1, 0.26 and 0.48 of the tokens.
+    CHECK(slots == Slots{0, 1, 1, 1, 1, 2, 3, 3});
   }
   SECTION("hierarchical: groups stay in their nodes, wherever those ranks are in the group") {
     routing.placement = Placement::Hierarchical;
@@ -86,9 +87,9 @@ TEST_CASE("imbalance of Zipf loads is that of MOE.md 3.3", "[moe]") {
   CAPTURE(row.exponent);
   const ExpertGroup ep32 = nodes_of(8, 32);
   const ExpertGroup ep144 = nodes_of(8, 144);
-  const auto imbalance = [](const ExpertRouting& routing, const ExpertGroup& group) {
-    return load_balance(expert_loads(routing.popularity, expert_slots(routing, group), group).rank)
-        .imbalance();
+  const auto imbalance = [](const std::vector<double>& load, const EplbShape& shape,
+                            const ExpertGroup& group) {
+    return load_balance(expert_loads(load, eplb(load, shape), group).rank).imbalance();
   };
   double none = 0;
   double hierarchical = 0;
@@ -96,16 +97,16 @@ TEST_CASE("imbalance of Zipf loads is that of MOE.md 3.3", "[moe]") {
   double wide = 0;
   constexpr int placements = 20;
   for (int seed = 0; seed < placements; ++seed) {
-    ExpertRouting routing = top_k(256, 8);
-    routing.groups = 8;
-    routing.popularity = zipf_popularity(256, row.exponent, static_cast<std::uint64_t>(seed));
-    none += imbalance(routing, ep32) / placements;
-    routing.slots = 288;
-    routing.placement = Placement::Hierarchical;
-    hierarchical += imbalance(routing, ep32) / placements;
-    routing.placement = Placement::Global;
-    global += imbalance(routing, ep32) / placements;
-    wide += imbalance(routing, ep144) / placements;
+    const std::vector<double> load =
+        zipf_popularity(256, row.exponent, static_cast<std::uint64_t>(seed));
+    const Slots in_order = expert_slots(top_k(256, 8), ep32);
+    none += load_balance(expert_loads(load, in_order, ep32).rank).imbalance() / placements;
+    hierarchical +=
+        imbalance(load, {.slots = 288, .groups = 8, .nodes = 4, .gpus = 32}, ep32) / placements;
+    global +=
+        imbalance(load, {.slots = 288, .groups = 1, .nodes = 1, .gpus = 32}, ep32) / placements;
+    wide +=
+        imbalance(load, {.slots = 288, .groups = 1, .nodes = 1, .gpus = 144}, ep144) / placements;
   }
   CAPTURE(none, hierarchical, global, wide);
   CHECK_THAT(none, WithinAbs(row.none, 0.15 * row.none));
