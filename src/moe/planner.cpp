@@ -67,6 +67,7 @@ struct ExpertPlanner::Impl {
   LinkClasses classes;
   LoadMap scratch;
   std::map<Key, ExpertPlan> plans;
+  std::map<std::pair<const ExpertExchange*, std::vector<std::uint32_t>>, ExpertCopies> copies;
 
   // One call, while its plan is made.
   struct Call {
@@ -465,7 +466,11 @@ ExpertPlan ExpertPlanner::Impl::make(const ExpertExchange& exchange, CollectiveO
   std::vector<std::uint32_t> domain;
   for (const std::uint32_t rank : ranks) domain.push_back(static_cast<std::uint32_t>(index(topology.node_of_rank(rank))));
   call.group = expert_group(domain);
-  call.copies = expert_copies(exchange, call.group);
+  // Dispatch and combine move the same tokens.
+  const auto [known, fresh] =
+      copies.try_emplace({&exchange, std::vector<std::uint32_t>(ranks.begin(), ranks.end())});
+  if (fresh) known->second = expert_copies(exchange, call.group);
+  call.copies = known->second;
 
   ExpertPlan plan;
   plan.balanced = call.copies.balanced;
