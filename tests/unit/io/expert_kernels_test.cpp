@@ -1,5 +1,3 @@
-#include "flyover/io/expert_kernels_reader.hpp"
-
 #include <filesystem>
 #include <string>
 
@@ -7,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "flyover/base/error.hpp"
+#include "flyover/io/expert_kernels_reader.hpp"
 #include "support/schema.hpp"
 
 using namespace flyover;
@@ -93,11 +92,10 @@ TEST_CASE("impossible numbers of kernels are refused at their place", "[moe]") {
                     Contains("/modes/normal/start/source") && Contains("come from"));
   CHECK_THROWS_WITH(patched(R"({"modes": {"normal": {"writes": {"pots": "1 us"}}}})"),
                     Contains("did you mean \"post\""));
-  CHECK_THROWS_WITH(
-      patched(R"({"modes": {"normal": {"writes": {"chunks": [
+  CHECK_THROWS_WITH(patched(R"({"modes": {"normal": {"writes": {"chunks": [
                   {"ranks": 16, "dispatch": 8, "combine": 8},
                   {"ranks": 16, "dispatch": 8, "combine": 8}]}}}})"),
-      Contains("/modes/normal/writes/chunks/1/ranks") && Contains("more ranks"));
+                    Contains("/modes/normal/writes/chunks/1/ranks") && Contains("more ranks"));
   CHECK_THROWS_WITH(patched(R"({"modes": {"normal": {"sms": {"count": null}}}})"),
                     Contains("\"count\""));
   CHECK_THROWS_WITH(patched(R"({"format": "flyover-expert-kernels-2"})"),
