@@ -144,9 +144,9 @@ ExpertTraffic traffic_of(const ExpertExchange& exchange, CollectiveOp op, const 
   ExpertTraffic traffic;
   traffic.basis = copies.basis;
 
-  const CopyTable& moved = exchange.mode == ExpertMode::Normal || exchange.mode == ExpertMode::Direct
-                               ? copies.to_rank
-                               : copies.pairs;
+  const CopyTable& moved =
+      exchange.mode == ExpertMode::Normal || exchange.mode == ExpertMode::Direct ? copies.to_rank
+                                                                                 : copies.pairs;
   double tokens = 0;
   double nodes = 0;
   double wanted = 0;

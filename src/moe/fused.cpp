@@ -31,8 +31,8 @@ Waves waves_of(const FusedShape& shape, std::uint32_t sms) {
   const double rows = shape.pairs / shape.experts;
   Waves waves;
   waves.block = block_rows(rows);
-  const double tiles = std::max(1.0, std::ceil(rows / waves.block)) *
-                       tiles_across(2.0 * shape.expert_hidden);
+  const double tiles =
+      std::max(1.0, std::ceil(rows / waves.block)) * tiles_across(2.0 * shape.expert_hidden);
   const auto fewest = static_cast<std::uint32_t>(std::ceil(2.0 * sms / tiles));
   std::uint32_t best = std::min(fewest, shape.experts);
   if (tiles < sms) {

@@ -3,15 +3,16 @@
 // Dispatch, the experts' two matrices and combine in one persistent kernel, in waves of experts
 // (MegaMoE; MOE.md 5.3 to 5.5).
 //
-// A rank has `experts` of them, each of `rows` (token, expert) pairs. Rows are cut into blocks of M;
-// a tile is a block by 128 columns, of h channels (gate and up, 2 d columns) or of d (down, h
+// A rank has `experts` of them, each of `rows` (token, expert) pairs. Rows are cut into blocks of
+// M; a tile is a block by 128 columns, of h channels (gate and up, 2 d columns) or of d (down, h
 // columns). Tiles go round the SMs in turn. A tile of depth K takes
 //
-//   max(M 128 2 K / (efficiency peak / SMs), weights / (HBM / SMs)) + M 128 2 tile_extra / (peak / SMs)
+//   max(M 128 2 K / (efficiency peak / SMs), weights / (HBM / SMs)) + M 128 2 tile_extra / (peak /
+//   SMs)
 //
-// where the first term is its products, or the weights that it is the first to need on their way from
-// HBM, and tile_extra stands for what does not overlap with either: the activation, casting and
-// pushing rows home, all of which grow with M and not with K.
+// where the first term is its products, or the weights that it is the first to need on their way
+// from HBM, and tile_extra stands for what does not overlap with either: the activation, casting
+// and pushing rows home, all of which grow with M and not with K.
 
 #include <cstdint>
 

@@ -22,14 +22,17 @@ struct SmWork {
   double read = 0;
   double written = 0;
 
+  // Of `message` bytes each.
+  [[nodiscard]] double seconds(double message, double read_GBps, double write_GBps) const {
+    return message * std::max(read / (read_GBps * giga), written / (write_GBps * giga));
+  }
   [[nodiscard]] double seconds(const ExpertKernels& kernels, double message) const {
-    return message * std::max(read / (kernels.sm_read_GBps * giga),
-                              written / (kernels.sm_write_GBps * giga));
+    return seconds(message, kernels.sm_read_GBps, kernels.sm_write_GBps);
   }
 };
 
-// Where a channel has two SMs, one sends and receives and the other forwards; in one node, one sends
-// and the other receives. Seconds of the busier, were there one channel.
+// Where a channel has two SMs, one sends and receives and the other forwards; in one node, one
+// sends and the other receives. Seconds of the busier, were there one channel.
 double paired_seconds(const ExpertKernels& kernels, bool combine, bool one_node,
                       const CopyWork& work, double message) {
   SmWork first;
@@ -51,18 +54,13 @@ double paired_seconds(const ExpertKernels& kernels, bool combine, bool one_node,
 }
 
 // Where every SM does everything, into buffers that are large enough to stay where they are:
-// DeepEP V2's own account of reads and writes (MOE.md 1.5). Seconds, were there one SM.
-double pooled_seconds(const ExpertKernels& kernels, bool combine, bool hops, const CopyWork& work,
-                      double message) {
-  SmWork all;
+// DeepEP V2's own account of reads and writes (MOE.md 1.5), of all SMs together.
+SmWork pooled_work(bool combine, bool hops, const CopyWork& work) {
   if (!hops) {
-    all = combine ? SmWork{work.received, work.received} : SmWork{work.tokens, work.to_ranks};
-  } else if (combine) {
-    all = {work.received + work.forwarded, work.received + work.arriving};
-  } else {
-    all = {work.tokens + work.arriving, work.tokens + work.own_node + work.forwarded};
+    return combine ? SmWork{work.received, work.received} : SmWork{work.tokens, work.to_ranks};
   }
-  return all.seconds(kernels, message);
+  if (combine) return {work.received + work.forwarded, work.received + work.arriving};
+  return {work.tokens + work.arriving, work.tokens + work.own_node + work.forwarded};
 }
 
 }  // namespace
@@ -80,7 +78,8 @@ KernelUse kernel_use(const ExpertExchange& exchange, CollectiveOp op, std::uint3
   if (use.chunk == 0 && !kernels.chunks.empty()) {
     const auto rule =
         std::ranges::find_if(kernels.chunks, [&](const auto& c) { return ranks <= c.ranks; });
-    const ExpertKernels::Chunks& chunks = rule == kernels.chunks.end() ? kernels.chunks.back() : *rule;
+    const ExpertKernels::Chunks& chunks =
+        rule == kernels.chunks.end() ? kernels.chunks.back() : *rule;
     use.chunk = returns(op) ? chunks.combine : chunks.dispatch;
   }
   if (kernels.ring_tokens > 0 && use.chunk > kernels.ring_tokens) {
@@ -115,15 +114,17 @@ std::vector<CopyWork> copy_work(const ExpertExchange& exchange, const ExpertGrou
 
 std::uint32_t sms_for(const ExpertExchange& exchange, CollectiveOp op, const ExpertGroup& group,
                       const std::vector<CopyWork>& work, double link_seconds) {
-  const ExpertKernels& kernels = *exchange.kernels;
-  require(kernels.sms_per_channel == 1 && kernels.sm_write_GBps > 0, "SMs of known rates");
+  constexpr double read_GBps = 200;
+  constexpr double write_GBps = 50;
+  constexpr double margin = 1.25;
   const bool hops = exchange.mode == ExpertMode::Normal && group.nodes() > 1;
+  const double message = message_bytes(exchange, op);
   double copying = 0;
   for (const CopyWork& own : work) {
-    copying = std::max(copying, pooled_seconds(kernels, returns(op), hops, own,
-                                               message_bytes(exchange, op)));
+    copying = std::max(copying,
+                       pooled_work(returns(op), hops, own).seconds(message, read_GBps, write_GBps));
   }
-  const double needed = link_seconds > 0 ? std::ceil(1.25 * copying / link_seconds) : 0;
+  const double needed = link_seconds > 0 ? std::ceil(margin * copying / link_seconds) : 0;
   const auto sms = static_cast<std::uint32_t>(std::max(4.0, needed));
   return sms + sms % 2;
 }
@@ -149,11 +150,10 @@ KernelLimit kernel_limit(const ExpertExchange& exchange, CollectiveOp op, const 
     if (kernels.sm_write_GBps > 0) {
       copying = kernels.sms_per_channel == 2
                     ? paired_seconds(kernels, combine, one_node, work[r], message) / channels
-                    : pooled_seconds(kernels, combine, hops, work[r], message) / use.sms;
+                    : pooled_work(combine, hops, work[r]).seconds(kernels, message) / use.sms;
     }
     // A channel copies a chunk, then posts it.
-    const double posting =
-        use.chunk > 0 ? flows.remote_copies[r] / use.chunk * post / channels : 0;
+    const double posting = use.chunk > 0 ? flows.remote_copies[r] / use.chunk * post / channels : 0;
     take(copying + posting, [&] {
       return posting > copying ? fmt::format("writes of {} tokens", use.chunk)
                                : fmt::format("sms ({})", use.sms);

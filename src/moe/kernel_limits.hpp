@@ -34,15 +34,15 @@ struct CopyWork {
   double received = 0;   // and tokens for its own experts.
 };
 [[nodiscard]] std::vector<CopyWork> copy_work(const ExpertExchange& exchange,
-                                              const ExpertGroup& group,
-                                              const ExpertCopies& copies);
+                                              const ExpertGroup& group, const ExpertCopies& copies);
 
 struct KernelLimit {
   double seconds = 0;   // That the call takes at least while bytes flow.
   std::string binding;  // "sms (20)", "writes of 8 tokens", "window of 128 tokens".
 };
-// What a library that states no number takes: enough to keep up with links that need so many seconds
-// for the slowest rank, and a quarter more; even, and at least four (DeepEP V2's rule, MOE.md 1.5).
+// What a library that states no number takes: as many as read 200 and write 50 GB/s each and keep
+// up with links that need so many seconds for the slowest rank, and a quarter more; even, and at
+// least four (DeepEP V2's rule, MOE.md 1.5, which counts on all of the network and 0.9 of NVLink).
 [[nodiscard]] std::uint32_t sms_for(const ExpertExchange& exchange, CollectiveOp op,
                                     const ExpertGroup& group, const std::vector<CopyWork>& work,
                                     double link_seconds);

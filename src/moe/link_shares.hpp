@@ -13,8 +13,8 @@ namespace flyover {
 enum class LinkFamily : std::uint8_t { Nvlink, Network, Other };
 [[nodiscard]] LinkFamily family_of(const LinkClass& link);
 
-// The share of every link's bandwidth that kernels reach: ExpertLinkShare of NVLink inside nodes and
-// of the network's links; PCIe and what else lies between them is taken as it is. Borrows all.
+// The share of every link's bandwidth that kernels reach: ExpertLinkShare of NVLink inside nodes
+// and of the network's links; PCIe and what else lies between them is taken as it is. Borrows all.
 class LinkShares {
  public:
   LinkShares(const LinkClasses& classes, const ExpertKernels& kernels, bool combine);

@@ -104,6 +104,7 @@ struct ExpertPlanner::Impl {
   std::uint32_t elsewhere(std::uint32_t rank) const;
   std::shared_ptr<const std::vector<Hop>> take_loads(const Call& call);
   LinkTimes link_times(const std::vector<Hop>& loads, double size) const;
+  double rule_seconds(const Call& call, const std::vector<Hop>& loads) const;
   double message_seconds(const Call& call, const ExchangeFlows& flows, const KernelUse& use) const;
   double epilogue_seconds(const Call& call, double copies, double message) const;
   void finish(const Call& call, const LinkTimes& times, const KernelLimit& limit,
@@ -227,6 +228,22 @@ ExpertPlanner::Impl::LinkTimes ExpertPlanner::Impl::link_times(const std::vector
   return times;
 }
 
+// What the slowest link would need if all of the network's bandwidth could be used, and 0.9 of
+// NVLink's.
+double ExpertPlanner::Impl::rule_seconds(const Call& call, const std::vector<Hop>& loads) const {
+  constexpr double nvlink_share = 0.9;
+  const LinkShares shares(classes, *call.exchange.kernels, call.op == CollectiveOp::MoeCombine);
+  double slowest = 0;
+  for (const Hop& hop : loads) {
+    const double own = shares.of(hop.link) * overlap_factor(call.exchange, call.op);
+    const bool nvlink = family_of(classes.all()[classes.of(hop.link)]) == LinkFamily::Nvlink;
+    const double rate =
+        topology.links[hop.link].bandwidth.per_second() * (nvlink ? nvlink_share : 1);
+    slowest = std::max(slowest, hop.share * own * call.size / rate);
+  }
+  return slowest;
+}
+
 // Of the NIC with most writes. Copies in chunks cost a write and an update of the tail each.
 double ExpertPlanner::Impl::message_seconds(const Call& call, const ExchangeFlows& flows,
                                             const KernelUse& use) const {
@@ -274,8 +291,8 @@ void ExpertPlanner::Impl::finish(const Call& call, const LinkTimes& times, const
   }
   if (times.most > 0) {
     const LinkShares shares(classes, *call.exchange.kernels, call.op == CollectiveOp::MoeCombine);
-    out.wire_share = shares.of(times.slowest) * overlap_factor(call.exchange, call.op) *
-                     times.most / seconds;
+    out.wire_share =
+        shares.of(times.slowest) * overlap_factor(call.exchange, call.op) * times.most / seconds;
   }
   if (to_seconds(out.startup) >= seconds) {
     out.bottleneck = "latency";
@@ -290,8 +307,11 @@ void ExpertPlanner::Impl::finish(const Call& call, const LinkTimes& times, const
 void ExpertPlanner::Impl::nccl(const Call& call, ExpertPlan& plan) {
   const ExchangeFlows flows = exchange_flows(call.exchange, call.op, call.group, call.copies);
   plan.traffic = traffic_of(call.exchange, call.op, call.group, call.copies, flows);
-  CollectivePlan out = cost.plan({CollectiveOp::AllToAll, Bytes{std::llround(call.size)}, "",
-                                  {call.ranks.begin(), call.ranks.end()}, 0});
+  CollectivePlan out = cost.plan({CollectiveOp::AllToAll,
+                                  Bytes{std::llround(call.size)},
+                                  "",
+                                  {call.ranks.begin(), call.ranks.end()},
+                                  0});
   if (!call.copies.balanced && call.ranks.size() > 1) {
     // What the library makes of a payload byte, by class of link.
     const double share = 1.0 / static_cast<double>(call.ranks.size());
@@ -344,7 +364,7 @@ void ExpertPlanner::Impl::kernels(const Call& call, ExpertPlan& plan) {
   plan.plan.loads = loads;
 
   if (use.sms == 0) {
-    use.sms = sms_for(exchange, call.op, call.group, work, times.most);
+    use.sms = sms_for(exchange, call.op, call.group, work, rule_seconds(call, *loads));
     use.channels = use.sms;
   }
   plan.sms = exchange.hook ? 0 : use.sms;
@@ -378,11 +398,11 @@ void ExpertPlanner::Impl::kernels(const Call& call, ExpertPlan& plan) {
   if (!combine && !exchange.cached) plan.notify = kernels.notify;
   double finished = 0;
   for (const CopyWork& own : work) {
-    finished = std::max(finished, combine ? (spans ? own.to_nodes : own.to_ranks) + own.tokens
-                                          : 2 * own.received);
+    finished = std::max(
+        finished, combine ? (spans ? own.to_nodes : own.to_ranks) + own.tokens : 2 * own.received);
   }
-  startup += epilogue_seconds(call, finished, message_bytes(exchange, call.op));
-  plan.plan.startup = from_seconds(startup) + plan.notify;
+  plan.epilogue = from_seconds(epilogue_seconds(call, finished, message_bytes(exchange, call.op)));
+  plan.plan.startup = from_seconds(startup) + plan.notify + plan.epilogue;
   finish(call, times, limit, plan);
 }
 
@@ -402,7 +422,8 @@ void ExpertPlanner::Impl::fused(const Call& call, ExpertPlan& plan) {
   }
 
   // Dispatch there and combine back.
-  ExchangeFlows flows = exchange_flows(exchange, CollectiveOp::MoeDispatch, call.group, call.copies);
+  ExchangeFlows flows =
+      exchange_flows(exchange, CollectiveOp::MoeDispatch, call.group, call.copies);
   const ExchangeFlows back =
       exchange_flows(exchange, CollectiveOp::MoeCombine, call.group, call.copies);
   for (std::size_t i = 0; i < flows.bytes.size(); ++i) flows.bytes[i] += back.bytes[i];
@@ -450,8 +471,8 @@ void ExpertPlanner::Impl::fused(const Call& call, ExpertPlan& plan) {
        (1.0 + routing.chosen) * most_tokens * exchange.combine_bytes) /
       call.size;
   const double exposed = work.waves.count > 0 ? times.most / work.waves.count : 0;
-  const double sums = epilogue_seconds(call, (1.0 + routing.chosen) * most_tokens,
-                                       exchange.combine_bytes);
+  const double sums =
+      epilogue_seconds(call, (1.0 + routing.chosen) * most_tokens, exchange.combine_bytes);
   plan.plan.startup = kernels.dispatch_start + kernels.combine_start + latencies.nvlink +
                       from_seconds(exposed + sums);
   finish(call, times, {work.seconds, work.memory > work.compute ? "hbm" : "compute"}, plan);
@@ -464,7 +485,8 @@ ExpertPlan ExpertPlanner::Impl::make(const ExpertExchange& exchange, CollectiveO
   Call call{exchange, op, ranks, {}, {}, static_cast<double>(pair_bytes(exchange, op).count())};
   check(call);
   std::vector<std::uint32_t> domain;
-  for (const std::uint32_t rank : ranks) domain.push_back(static_cast<std::uint32_t>(index(topology.node_of_rank(rank))));
+  for (const std::uint32_t rank : ranks)
+    domain.push_back(static_cast<std::uint32_t>(index(topology.node_of_rank(rank))));
   call.group = expert_group(domain);
   // Dispatch and combine move the same tokens.
   const auto [known, fresh] =

@@ -11,7 +11,15 @@ namespace flyover::test {
 
 namespace {
 
-enum class Happening : std::uint32_t { ChannelFree, LeftNic, Arrived, Forwarded, LeftGpu, Released, InPlace };
+enum class Happening : std::uint32_t {
+  ChannelFree,
+  LeftNic,
+  Arrived,
+  Forwarded,
+  LeftGpu,
+  Released,
+  InPlace
+};
 
 // Serves in the order in which it is asked.
 class Port {
@@ -182,7 +190,8 @@ class Run {
       Chunk part = whole;
       part.to = to;
       part.whole = static_cast<std::uint32_t>(id);
-      part.tokens *= copies_.to_rank.at(whole.from, to) / copies_.to_node.at(whole.from, whole.node);
+      part.tokens *=
+          copies_.to_rank.at(whole.from, to) / copies_.to_node.at(whole.from, whole.node);
       if (to == whole.forwarder) {
         last_ = std::max(last_, events_.now());
         continue;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Kernel libraries of expert parallelism as files: those of configs/moe/, compiled in, or one of the
-// user's own (docs/formats/expert-kernels.md).
+// Kernel libraries of expert parallelism as files: those of configs/moe/, compiled in, or one of
+// the user's own (docs/formats/expert-kernels.md).
 
 #include <string>
 #include <string_view>
@@ -12,16 +12,17 @@
 
 namespace flyover::io {
 
-// The library of that name ("deepep-v1"), or the file when it ends in ".json". A file with "extends"
-// states only what differs (a merge patch, RFC 7386). Throws InputError with the nearest name when
-// there is none.
+// The library of that name ("deepep-v1"), or the file when it ends in ".json". A file with
+// "extends" states only what differs (a merge patch, RFC 7386). Throws InputError with the nearest
+// name when there is none.
 [[nodiscard]] Document expert_kernels_document(std::string_view name);
 // The names of those compiled in, in alphabetical order.
 [[nodiscard]] std::vector<std::string> expert_kernels_names();
 
 // The library's kernels for one mode. Checks those of all modes. Throws InputError, with the place,
 // for whatever is missing, unknown or impossible, and, naming the modes that there are, when it has
-// none for this one. A plain all-to-all is the communication library's: every library has mode Nccl.
+// none for this one. A plain all-to-all is the communication library's: every library has mode
+// Nccl.
 [[nodiscard]] ExpertKernels read_expert_kernels(const Document& document, ExpertMode mode);
 
 }  // namespace flyover::io

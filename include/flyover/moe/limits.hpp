@@ -9,9 +9,9 @@
 
 namespace flyover {
 
-// FLOP per byte up to which the exchange of (token, expert) pairs hides behind their experts: a pair
-// is 6 h d FLOP (three matrices) and 3 h bytes (FP8 there, BF16 back), so that C/B <= 2 d (DeepSeek-V4
-// report, 3.1). `d`: the experts' hidden size.
+// FLOP per byte up to which the exchange of (token, expert) pairs hides behind their experts: a
+// pair is 6 h d FLOP (three matrices) and 3 h bytes (FP8 there, BF16 back), so that C/B <= 2 d
+// (DeepSeek-V4 report, 3.1). `d`: the experts' hidden size.
 [[nodiscard]] double hidden_flops_per_byte(std::uint32_t d);
 // Likewise of a NIC where a token crosses once for every node: `copies` per token, against `chosen`
 // experts and `shared` ones.

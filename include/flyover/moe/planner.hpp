@@ -41,9 +41,13 @@ struct ExpertPlan {
   CollectivePlan plan;
   ExpertTraffic traffic;
   std::uint32_t sms = 0;  // That the kernels hold on every GPU from the start to the end.
-  Duration notify{};      // The part of plan.startup that is not the kernel's (counts, barrier).
-  // HBM bytes, reads and writes, of a mean GPU per byte of pair_bytes() that the kernels' own copies
-  // cost beside what is sent and received: send and receive rings, unpacking, the final sums.
+  // The parts of plan.startup that are not the kernel's: counts and barrier before it, and the copy
+  // or sum of what arrived by a kernel of its own after it.
+  Duration notify{};
+  Duration epilogue{};
+  // HBM bytes, reads and writes, of a mean GPU per byte of pair_bytes() that the kernels' own
+  // copies cost beside what is sent and received: send and receive rings, unpacking, the final
+  // sums.
   double local_copies = 0;
   bool balanced = false;  // ExpertCopies::balanced.
 };

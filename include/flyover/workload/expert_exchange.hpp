@@ -75,11 +75,11 @@ struct ExpertKernels {
   std::string source;
 
   // Of a message, beside the payload (MOE.md 1.2, 2.2).
-  std::uint32_t header = 0;              // Bytes, and so many per chosen expert, on the way
-  std::uint32_t per_choice = 0;          // there (cached: none per expert)
-  std::uint32_t combine_header = 0;      // and back,
+  std::uint32_t header = 0;          // Bytes, and so many per chosen expert, on the way
+  std::uint32_t per_choice = 0;      // there (cached: none per expert)
+  std::uint32_t combine_header = 0;  // and back,
   std::uint32_t combine_per_choice = 0;
-  std::uint32_t alignment = 1;           // rounded up to a multiple.
+  std::uint32_t alignment = 1;  // rounded up to a multiple.
 
   std::uint32_t most_ranks = 0;  // That the kernels are made for; 0: any number.
   // When the exchange does not say; 0: what their rates call for (src/moe/kernel_limits.hpp).

@@ -63,10 +63,9 @@ TEST_CASE("over a long way the ring's window binds, chunk by chunk too", "[moe][
   const ExpertGroup group = nodes_of_eight(2);
   const ExpertCopies copies = expert_copies(exchange, group);
   const ExchangeFlows flows = exchange_flows(exchange, CollectiveOp::MoeDispatch, group, copies);
-  const KernelLimit limit =
-      kernel_limit(exchange, CollectiveOp::MoeDispatch, group, copies, flows,
-                   copy_work(exchange, group, copies),
-                   kernel_use(exchange, CollectiveOp::MoeDispatch, 16), 2 * latency);
+  const KernelLimit limit = kernel_limit(
+      exchange, CollectiveOp::MoeDispatch, group, copies, flows, copy_work(exchange, group, copies),
+      kernel_use(exchange, CollectiveOp::MoeDispatch, 16), 2 * latency);
   CHECK(limit.binding == "window of 128 tokens");
 
   ChunkedMachine far = machine(cluster, *exchange.kernels);

@@ -90,9 +90,9 @@ TEST_CASE("MegaMoE's times from 512 tokens on are within 8 %", "[moe][fused]") {
     std::uint32_t tokens;
     double microseconds;
   };
-  const Row row = GENERATE(Row{false, 512, 146.5}, Row{false, 8192, 1283.1},
-                           Row{false, 32768, 4855.5}, Row{true, 512, 369.6},
-                           Row{true, 8192, 2818.5}, Row{true, 32768, 10655.2});
+  const Row row =
+      GENERATE(Row{false, 512, 146.5}, Row{false, 8192, 1283.1}, Row{false, 32768, 4855.5},
+               Row{true, 512, 369.6}, Row{true, 8192, 2818.5}, Row{true, 32768, 10655.2});
   CAPTURE(row.pro, row.tokens);
   const Cluster cluster(io::load_topology("dgx-b200"));
   const ExpertPlan plan = expert_plan(cluster, v4(row.pro, row.tokens), CollectiveOp::MoeFused, 8);
@@ -115,7 +115,8 @@ TEST_CASE("with one token per rank the fused kernel is predicted too fast by a t
 
 TEST_CASE("waves gain what the published rows gain over the same rates in sequence at full batches",
           "[moe][fused]") {
-  // Published, against DeepEP V2 and kernels of their own: 1.56 and 1.62 (Flash), 1.50 and 1.54 (Pro).
+  // Published, against DeepEP V2 and kernels of their own: 1.56 and 1.62 (Flash), 1.50 and 1.54
+  // (Pro).
   struct Row {
     bool pro;
     std::uint32_t tokens;
@@ -149,9 +150,8 @@ TEST_CASE("waves gain what the published rows gain over the same rates in sequen
 
 TEST_CASE("the fused kernel says what it needs", "[moe][fused]") {
   const Cluster two_nodes(io::load_topology("dgx-b200:2"));
-  CHECK_THROWS_WITH(
-      expert_plan(two_nodes, v4(false, 512), CollectiveOp::MoeFused, 16),
-      "megamoe: the kernel works over NVLink, and the group spans 2 nodes");
+  CHECK_THROWS_WITH(expert_plan(two_nodes, v4(false, 512), CollectiveOp::MoeFused, 16),
+                    "megamoe: the kernel works over NVLink, and the group spans 2 nodes");
   ExpertExchange exchange = v4(false, 512);
   exchange.dtype = "int3";
   CHECK_THROWS_WITH(expert_plan(two_nodes, exchange, CollectiveOp::MoeFused, 8),

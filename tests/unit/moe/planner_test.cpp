@@ -51,8 +51,8 @@ double bytes_on(const Cluster& cluster, const ExpertExchange& exchange, Collecti
 }
 
 ExpertExchange of_mode(ExpertMode mode) {
-  ExpertExchange exchange = mode == ExpertMode::LowLatency ? deepep_low_latency()
-                                                           : deepep_normal(64);
+  ExpertExchange exchange =
+      mode == ExpertMode::LowLatency ? deepep_low_latency() : deepep_normal(64);
   if (mode == ExpertMode::Direct) exchange.kernels = expert_kernels("deepep-v2", mode);
   if (mode == ExpertMode::Nccl) exchange.kernels = expert_kernels("deepep-v1", mode);
   exchange.mode = mode;
@@ -64,14 +64,14 @@ ExpertExchange of_mode(ExpertMode mode) {
 TEST_CASE("a layer of V3 moves the bytes of MOE.md 1.7", "[moe][planner]") {
   struct Row {
     std::uint32_t ranks;
-    std::uint32_t kept;  // 0: any node.
+    std::uint32_t kept;                                 // 0: any node.
     double network, nvlink, network_back, nvlink_back;  // MB
   };
-  const Row row = GENERATE(
-      Row{8, 0, 0, 140.3, 0, 272.0}, Row{16, 0, 30.2, 172.8, 58.5, 335.2},
-      Row{32, 0, 82.1, 192.5, 159.2, 373.4}, Row{64, 0, 140.3, 203.4, 272.0, 394.4},
-      Row{16, 4, 29.8, 151.8, 57.7, 294.3}, Row{32, 4, 70.8, 181.6, 137.3, 352.2},
-      Row{64, 4, 104.7, 198.4, 203.1, 384.9});
+  const Row row =
+      GENERATE(Row{8, 0, 0, 140.3, 0, 272.0}, Row{16, 0, 30.2, 172.8, 58.5, 335.2},
+               Row{32, 0, 82.1, 192.5, 159.2, 373.4}, Row{64, 0, 140.3, 203.4, 272.0, 394.4},
+               Row{16, 4, 29.8, 151.8, 57.7, 294.3}, Row{32, 4, 70.8, 181.6, 137.3, 352.2},
+               Row{64, 4, 104.7, 198.4, 203.1, 384.9});
   CAPTURE(row.ranks, row.kept);
   const Cluster cluster(h800_planes(std::max(1U, row.ranks / 8)));
   const ExpertExchange exchange = v3(row.kept);
@@ -115,21 +115,19 @@ TEST_CASE("V4-Pro's six experts without a limit cost 12 % more copies over the n
 }
 
 TEST_CASE("what leaves ports is what enters them, and what the traffic says", "[moe][planner]") {
-  const ExpertMode mode =
-      GENERATE(ExpertMode::Normal, ExpertMode::Direct, ExpertMode::LowLatency);
+  const ExpertMode mode = GENERATE(ExpertMode::Normal, ExpertMode::Direct, ExpertMode::LowLatency);
   const CollectiveOp op = GENERATE(dispatch, combine);
   const bool sampled = GENERATE(false, true);
   CAPTURE(to_string(mode), to_string(op), sampled);
-  const Cluster cluster(
-      read(R"({"node": {"preset": "dgx-h100"}, "nodes": 8,
+  const Cluster cluster(read(R"({"node": {"preset": "dgx-h100"}, "nodes": 8,
                "fabric": {"type": "rail-optimized", "preset": "ndr"}})"));
   ExpertExchange exchange = of_mode(mode);
   exchange.tokens = 128;
   exchange.routing.sampled = sampled;
   const ExpertPlan plan = expert_plan(cluster, exchange, op, 64);
   const bool back = op == combine;
-  const double network = back ? exchange.kernels->network.front().combine
-                              : exchange.kernels->network.front().dispatch;
+  const double network =
+      back ? exchange.kernels->network.front().combine : exchange.kernels->network.front().dispatch;
   const auto bytes = [&](VertexKind from) {
     return bytes_on(cluster, exchange, op, plan, LinkKind::HostLeaf, from, network);
   };
@@ -152,8 +150,8 @@ TEST_CASE("what leaves ports is what enters them, and what the traffic says", "[
 }
 
 TEST_CASE("a balanced exchange loads links that are alike with the same bits", "[moe][planner]") {
-  const ExpertMode mode = GENERATE(ExpertMode::Normal, ExpertMode::Direct, ExpertMode::LowLatency,
-                                   ExpertMode::Nccl);
+  const ExpertMode mode =
+      GENERATE(ExpertMode::Normal, ExpertMode::Direct, ExpertMode::LowLatency, ExpertMode::Nccl);
   const CollectiveOp op = GENERATE(dispatch, combine);
   const std::string topology = GENERATE(
       R"({"node": {"preset": "hgx-h800"}, "nodes": 8, "fabric": {"type": "multi-plane", "preset": "ndr"}})",
@@ -182,8 +180,7 @@ TEST_CASE("a balanced exchange loads links that are alike with the same bits", "
 }
 
 TEST_CASE("combine is dispatch the other way round", "[moe][planner]") {
-  const ExpertMode mode =
-      GENERATE(ExpertMode::Normal, ExpertMode::Direct, ExpertMode::LowLatency);
+  const ExpertMode mode = GENERATE(ExpertMode::Normal, ExpertMode::Direct, ExpertMode::LowLatency);
   ExpertExchange exchange = of_mode(mode);
   exchange.routing.sampled = true;
   exchange.tokens = 64;
@@ -294,9 +291,8 @@ TEST_CASE("mode nccl is the library's all-to-all, and follows uneven pairs", "[m
   const Cluster cluster(h800_planes(4), library("nccl"));
   ExpertExchange exchange = of_mode(ExpertMode::Nccl);
   const ExpertPlan even = expert_plan(cluster, exchange, dispatch, 32);
-  const CollectivePlan plain =
-      cluster.cost.plan({CollectiveOp::AllToAll, pair_bytes(exchange, dispatch), "",
-                         first_ranks(32), 0});
+  const CollectivePlan plain = cluster.cost.plan(
+      {CollectiveOp::AllToAll, pair_bytes(exchange, dispatch), "", first_ranks(32), 0});
   CHECK(even.plan.alone == plain.alone);
   CHECK(even.plan.loads == plain.loads);
 
@@ -327,8 +323,7 @@ TEST_CASE("a hot expert hurts NVLink where copies are forwarded and a NIC where 
     exchange.routing.popularity.assign(256, 1);
     exchange.routing.popularity[5] = 128;  // Of GPU 1.
     const ExpertPlan hot = expert_plan(cluster, exchange, dispatch, 64);
-    return std::pair{to_seconds(hot.plan.alone) / to_seconds(even.plan.alone),
-                     hot.plan.bottleneck};
+    return std::pair{to_seconds(hot.plan.alone) / to_seconds(even.plan.alone), hot.plan.bottleneck};
   };
   const auto [normal, normal_binding] = slowdown(ExpertMode::Normal);
   const auto [direct, direct_binding] = slowdown(ExpertMode::LowLatency);
@@ -366,9 +361,10 @@ TEST_CASE("groups that the kernels cannot serve are refused in words", "[moe][pl
   const Cluster cluster(h800_planes(21));
   ExpertExchange exchange = deepep_normal(16);
   exchange.routing.experts = 168;
-  CHECK_THROWS_WITH(expert_plan(cluster, exchange, dispatch, 168),
-                    "moe_dispatch: normal kernels of deepep-v1 serve up to 160 ranks, the group has "
-                    "168");
+  CHECK_THROWS_WITH(
+      expert_plan(cluster, exchange, dispatch, 168),
+      "moe_dispatch: normal kernels of deepep-v1 serve up to 160 ranks, the group has "
+      "168");
   exchange.sms = 1;
   CHECK_THROWS_WITH(expert_plan(cluster, exchange, dispatch, 8),
                     "deepep-v1 needs 2 SMs per channel, got 1");
@@ -397,7 +393,8 @@ TEST_CASE("groups that the kernels cannot serve are refused in words", "[moe][pl
   CHECK_THROWS_WITH(expert_plan(lone, through_nics, dispatch, 8),
                     "writes through NICs inside a node need a network, and the topology has one "
                     "node");
-  const Cluster apart(read(R"({"node": {"preset": "hgx-h800"}, "nodes": 2})"));
+  const Cluster apart(
+      read(R"({"node": {"preset": "hgx-h800"}, "nodes": 2, "fabric": {"type": "none"}})"));
   CHECK_THROWS_AS(expert_plan(apart, deepep_normal(16), dispatch, 16), SimulationError);
 }
 
