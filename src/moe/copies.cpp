@@ -255,21 +255,17 @@ ExpertCopies copies_of(const ExpertExchange& exchange, const ExpertRouting& rout
   }
 
   Reach reach;
-  std::uint32_t estimated_from = estimated_tokens;
   if (routing.popularity.empty()) {
-    const CountLaw law = count_law(routing);
-    reach = expected_reach(routing, group, homes, law);
-    estimated_from = law.estimated_from;
+    reach = expected_reach(routing, group, homes, count_law(routing));
     copies.balanced = symmetric(exchange, group, reach);
+    copies.basis = "expected, closed form";
   } else {
     reach = remembered_reach(routing, group, homes);
+    copies.basis = fmt::format("expected, estimated from {} tokens", estimated_tokens);
   }
   fill(copies.to_node, reach.node, exchange, group.ranks());
   fill(copies.to_rank, reach.rank, exchange, group.ranks());
   fill(copies.pairs, reach.pairs, exchange, group.ranks());
-  copies.basis = estimated_from == 0
-                     ? "expected, closed form"
-                     : fmt::format("expected, estimated from {} tokens", estimated_from);
   return copies;
 }
 
