@@ -1,17 +1,8 @@
 #include "moe/gauss_rule.hpp"
 
+#include "moe/portable.hpp"
+
 namespace flyover::moe {
-
-namespace {
-
-// For 0 <= x <= pi / 2, the same on every machine, which std::cos is not.
-double portable_cos(double x) {
-  double sum = 1;
-  for (int n = 24; n > 0; n -= 2) sum = 1 - x * x / (n * (n - 1)) * sum;
-  return sum;
-}
-
-}  // namespace
 
 // Newton's iteration for the roots of the Legendre polynomial, from Tricomi's first guess.
 GaussRule::GaussRule(std::uint32_t points) : points_(points) {

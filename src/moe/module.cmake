@@ -1,3 +1,4 @@
 flyover_module(moe
   HEADERS balance.hpp copies.hpp placement.hpp popularity.hpp
-  SOURCES balance.cpp copies.cpp count_law.cpp gate_sampler.cpp gauss_rule.cpp placement.cpp popularity.cpp routing_check.cpp)
+  SOURCES arrangements.cpp balance.cpp copies.cpp count_law.cpp gate_sampler.cpp gauss_rule.cpp placement.cpp popularity.cpp routing_check.cpp
+          sum_of_two_law.cpp)
