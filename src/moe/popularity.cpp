@@ -12,15 +12,8 @@ namespace flyover {
 
 namespace {
 
-// By k - 1 products, which round alike everywhere.
-double power(double x, std::uint32_t k) {
-  double out = 1;
-  for (std::uint32_t i = 0; i < k; ++i) out *= x;
-  return out;
-}
-
 double chosen_by(double odds, double r, std::uint32_t k) {
-  return 1 - power(1 - std::min(1.0, odds / r), k);
+  return 1 - moe::power(1 - std::min(1.0, odds / r), k);
 }
 
 }  // namespace

@@ -70,15 +70,16 @@ TEST_CASE("a layer must be one of the file", "[io]") {
 
 TEST_CASE("loads of experts that cannot be are refused with their place", "[io]") {
   CHECK(problem("flyover-expert-load-1", "flyover-topology-1") ==
-        "load.json:1: /: expected loads of experts (\"format\": \"flyover-expert-load-1\")");
+        "load.json:1:1: expected loads of experts (\"format\": \"flyover-expert-load-1\")");
   CHECK(problem("[1, 2, 3]", "[1, 2]") ==
-        "load.json:4: /layers/0/load: expected a number for each of the 3 experts, got 2");
-  CHECK(problem("0.5", "-0.5") == "load.json:5: /layers/1/load/2: expected zero or more, got -0.5");
+        "load.json:4:27: /layers/0/load: expected a number for each of the 3 experts, got 2");
+  CHECK(problem("0.5", "-0.5") ==
+        "load.json:5:35: /layers/1/load/2: expected zero or more, got -0.5");
   CHECK(problem("[1, 2, 3]", "[0, 0, 0]") ==
-        "load.json:4: /layers/0/load: expected a load above zero of some expert");
-  CHECK(problem("58", "3") == "load.json:5: /layers/1/layer: layer 3 is listed twice");
+        "load.json:4:27: /layers/0/load: expected a load above zero of some expert");
+  CHECK(problem("58", "3") == "load.json:5:16: /layers/1/layer: layer 3 is listed twice");
   CHECK(problem("\"experts\": 3,", "\"experts\": 3, \"load\": [1, 1, 1],") ==
-        "load.json:1: /: expected either \"load\", for all layers, or \"layers\"");
+        "load.json:1:1: expected either \"load\", for all layers, or \"layers\"");
   CHECK(problem("\"experts\"", "\"expert\"").find("did you mean \"experts\"") != std::string::npos);
 }
 

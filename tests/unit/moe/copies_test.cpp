@@ -62,11 +62,10 @@ TEST_CASE("expected nodes and ranks of a token are those of MOE.md 1.6", "[moe]"
   CHECK(copies.basis == "expected, closed form");
 }
 
-// 262,144 tokens: a standard error of 4e-4 of nodes and, with choices inside of groups summed up
-// exactly, 5e-4 of ranks; MOE.md's own is 5e-4.
-TEST_CASE("the V3 gate's estimate is that of MOE.md 1.6 within four standard errors", "[moe]") {
+// MOE.md's are drawn, with a standard error of 5e-4; ours are integrals.
+TEST_CASE("expected nodes and ranks of the V3 gate are those of MOE.md 1.6", "[moe]") {
   const auto known = GENERATE(values<Known>({
-      {"EP8", {}, 8, 1, 0},
+      {"EP8, a group per rank", {}, 8, 1, 3.9538},
       {"EP16", {}, 16, 1.9660, 5.7279},
       {"EP32", {}, 32, 3.1165, 6.8555},
       {"EP64", {}, 64, 3.9538, 7.4903},
@@ -76,15 +75,14 @@ TEST_CASE("the V3 gate's estimate is that of MOE.md 1.6 within four standard err
 
   const ExpertCopies copies = expert_copies(exchange_of(routing, 4096), nodes_of(8, known.ranks));
 
-  CHECK_THAT(sum_of_row(copies.to_node, 0) / 4096, WithinAbs(known.nodes, 2.6e-3));
-  if (known.gpus > 0) {
-    CHECK_THAT(sum_of_row(copies.to_rank, 0) / 4096, WithinAbs(known.gpus, 2.6e-3));
-  }
+  CHECK_THAT(sum_of_row(copies.to_node, 0) / 4096, WithinAbs(known.nodes, 1e-3));
+  CHECK_THAT(sum_of_row(copies.to_rank, 0) / 4096, WithinAbs(known.gpus, 1e-3));
   CHECK(copies.balanced);
-  CHECK(copies.basis == "expected, estimated from 262144 tokens");
+  CHECK(copies.basis == "expected, closed form");
 }
 
-// MOE.md 1.7: T r and T v times 7392 and 14336 bytes; MB with one decimal.
+// MOE.md 1.7: T r and T v times 7392 and 14336 bytes; MB with one decimal. Those of the V3 gate
+// are drawn.
 TEST_CASE("payload per GPU and layer is that of MOE.md 1.7", "[moe]") {
   struct Row {
     std::string name;
@@ -104,9 +102,9 @@ TEST_CASE("payload per GPU and layer is that of MOE.md 1.7", "[moe]") {
       {"EP64", top_k(256, 8), 64, 140.3, 203.4, 272.0, 394.4},
       {"EP64 test", grouped(Gate::GroupMax, 256, 8, 8, 4), 64, 105.5, 197.9, 204.7, 383.9},
       {"EP128 test", grouped(Gate::GroupMax, 256, 8, 16, 4), 128, 113.5, 202.3, 220.2, 392.4},
-      {"EP16 V3", v3, 16, 29.8, 151.8, 57.7, 294.3, 0.15},
-      {"EP32 V3", v3, 32, 70.8, 181.6, 137.3, 352.2, 0.15},
-      {"EP64 V3", v3, 64, 104.7, 198.4, 203.1, 384.9, 0.15},
+      {"EP16 V3", v3, 16, 29.8, 151.8, 57.7, 294.3, 0.08},
+      {"EP32 V3", v3, 32, 70.8, 181.6, 137.3, 352.2, 0.08},
+      {"EP64 V3", v3, 64, 104.7, 198.4, 203.1, 384.9, 0.08},
   }));
   CAPTURE(row.name);
 

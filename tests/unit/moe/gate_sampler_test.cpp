@@ -156,6 +156,43 @@ TEST_CASE("fast draws of V3's gate choose groups as plain scores do", "[moe]") {
   CHECK(difference(fast_expert, slow_expert) < 4);
 }
 
+// The largest of the differences between 400,000 tokens and what is expected, in standard errors.
+TEST_CASE("counts by group are drawn as often as their law says", "[moe]") {
+  const ExpertRouting routing = GENERATE(
+      grouped(Gate::GroupMax, 64, 6, 8, 3), grouped(Gate::GroupSumOfTwo, 256, 8, 8, 4),
+      grouped(Gate::GroupSumOfTwo, 8, 3, 4, 2), grouped(Gate::GroupSumOfTwo, 9, 4, 3, 2),
+      grouped(Gate::GroupSumOfTwo, 12, 3, 4, 1), grouped(Gate::GroupSumOfTwo, 40, 8, 8, 2),
+      grouped(Gate::GroupSumOfTwo, 20, 5, 4, 3), grouped(Gate::GroupSumOfTwo, 8, 4, 4, 2),
+      grouped(Gate::GroupSumOfTwo, 6, 1, 3, 1), grouped(Gate::GroupSumOfTwo, 1024, 8, 4, 2));
+  CAPTURE(routing.experts, routing.chosen, routing.groups, routing.groups_chosen);
+  constexpr double tokens = 400'000;
+  GateSampler sampler(routing);
+  Random random(11, 0);
+  Chosen chosen(routing.chosen);
+  Counts seen;
+  for (int t = 0; t < static_cast<int>(tokens); ++t) {
+    sampler.draw(random, chosen);
+    Chosen counts(routing.groups, 0);
+    for (const std::uint32_t e : chosen) ++counts[e / (routing.experts / routing.groups)];
+    std::ranges::sort(counts, std::greater<>());
+    std::erase(counts, 0U);
+    ++seen[counts];
+  }
+
+  double total = 0;
+  double all_seen = 0;
+  for (const moe::CountLaw::Outcome& outcome : moe::count_law(routing).outcomes) {
+    const double p = outcome.probability;
+    const double times = seen.contains(outcome.counts) ? seen.at(outcome.counts) : 0;
+    CHECK(p >= -1e-15);
+    CHECK(std::abs(times - tokens * p) <= 4 * std::sqrt(tokens * std::abs(p * (1 - p))) + 2);
+    total += p;
+    all_seen += times;
+  }
+  CHECK_THAT(total, Catch::Matchers::WithinRel(1.0, 1e-12));
+  CHECK(all_seen == tokens);
+}
+
 TEST_CASE("generators are within four standard errors of the closed forms", "[moe]") {
   struct Tried {
     std::string name;
@@ -243,17 +280,18 @@ TEST_CASE("portable functions are those of the standard library", "[moe]") {
 TEST_CASE("the ziggurat draws exponential times", "[moe]") {
   Random random(3, 0);
   constexpr int draws = 1'000'000;
-  constexpr int bins = 100;
+  constexpr std::size_t bins = 100;
   std::vector<double> hits(bins, 0);
   double beyond = 0;
   for (int i = 0; i < draws; ++i) {
     const double x = random.exponential();
     // Bins of equal probability.
-    ++hits[std::min(bins - 1, static_cast<int>(bins * (1 - std::exp(-x))))];
+    ++hits[std::min(bins - 1, static_cast<std::size_t>(bins * (1 - std::exp(-x))))];
     if (x > moe::Ziggurat::tail) ++beyond;
   }
   double chi = 0;
-  for (const double n : hits) chi += (n - draws / bins) * (n - draws / bins) / (draws / bins);
+  constexpr double each = static_cast<double>(draws) / bins;
+  for (const double n : hits) chi += (n - each) * (n - each) / each;
   CHECK(chi < bins - 1 + 4 * std::sqrt(2.0 * (bins - 1)));
   const double expected = draws * std::exp(-moe::Ziggurat::tail);
   CHECK(std::abs(beyond - expected) < 4 * std::sqrt(expected));
