@@ -85,7 +85,8 @@ void ExpertBench::add_options(CLI::App& app) {
   add(app.add_option("--hidden", hidden_, "Values of a token"))->type_name("N");
   add(app.add_option("--expert-hidden", expert_hidden_, "Of moe_fused: width of an expert"))
       ->type_name("N");
-  add(app.add_option("--efficiency", efficiency_, "Of moe_fused: share of peak of its matrices [as the GPU's]"))
+  add(app.add_option("--efficiency", efficiency_,
+                     "Of moe_fused: share of peak of its matrices [as the GPU's]"))
       ->type_name("SHARE");
   add(app.add_option("--dispatch", dispatch_, "fp8, fp8-32 or bf16"))->capture_default_str();
   add(app.add_option("--combine", combine_, "Likewise"))->capture_default_str();
@@ -119,8 +120,7 @@ void ExpertBench::run(CollectiveOp op, const BenchInputs& inputs, const Terminal
 
   const ExpertPlanner planner(cluster.topology, cluster.cost);
   const std::vector<std::uint32_t> sizes = group_sizes(gpus);
-  const std::vector<std::string> limits =
-      limits_.empty() ? std::vector<std::string>{""} : limits_;
+  const std::vector<std::string> limits = limits_.empty() ? std::vector<std::string>{""} : limits_;
   // Plans are remembered by the address of their exchange.
   std::vector<ExpertExchange> exchanges;
   exchanges.reserve(sizes.size() * limits.size());
@@ -165,13 +165,13 @@ ExpertExchange ExpertBench::exchange(const std::string& library) const {
   if (fused && !mode_.empty() && mode_ != "fused") {
     throw InputError(fmt::format("--mode {}: moe_fused is of mode fused", mode_));
   }
-  out.mode = fused           ? ExpertMode::Fused
-             : mode_.empty() ? ExpertMode::Normal
-                             : io::expert_mode_named(
-                                   word_of("--mode", mode_, io::expert_mode_words()));
+  out.mode = fused ? ExpertMode::Fused
+             : mode_.empty()
+                 ? ExpertMode::Normal
+                 : io::expert_mode_named(word_of("--mode", mode_, io::expert_mode_words()));
   if (!fused && out.mode == ExpertMode::Fused) {
-    throw InputError(fmt::format("--mode fused: {} is one half of it, see moe_fused",
-                                 to_string(op_)));
+    throw InputError(
+        fmt::format("--mode fused: {} is one half of it, see moe_fused", to_string(op_)));
   }
   io::take_kernels(out, library.empty() ? io::default_expert_library(out.mode) : library);
   std::optional<Model> model;
@@ -200,7 +200,7 @@ ExpertExchange ExpertBench::exchange(const std::string& library) const {
     out.dtype = "fp8";
   }
   if (!gate_.empty()) out.routing.gate = io::gate_named(word_of("--gate", gate_, io::gate_words()));
-  out.tokens = tokens_ > 0                           ? tokens_
+  out.tokens = tokens_ > 0                          ? tokens_
                : out.mode == ExpertMode::LowLatency ? usual_decode_tokens
                                                     : usual_tokens;
   out.dispatch_bytes =
@@ -244,8 +244,7 @@ ExpertExchange ExpertBench::on(const ExpertExchange& base, std::uint32_t ep, std
   }
   if (!limit.empty()) {
     routing.groups_chosen =
-        limit == "none" ? routing.groups
-                        : std::min(whole_number("--limit", limit), routing.groups);
+        limit == "none" ? routing.groups : std::min(whole_number("--limit", limit), routing.groups);
   }
   if (routing.groups > 0 && routing.groups_chosen == 0) routing.groups_chosen = routing.groups;
   // All groups are no limit.
@@ -337,12 +336,11 @@ std::string ExpertBench::text(std::size_t width, const std::string& topology,
       for (std::string cell :
            {fmt::format("{:.1f}", to_microseconds(row.plan.plan.alone)),
             fmt::format("{:.1f}", to_microseconds(row.kernel)),
-            fmt::format("{:.1f}", row.bottleneck),
-            std::string(row.spans_nodes ? "RDMA" : "NVLink"),
+            fmt::format("{:.1f}", row.bottleneck), std::string(row.spans_nodes ? "RDMA" : "NVLink"),
             fmt::format("{:.3f}", t.nodes_per_token), fmt::format("{:.3f}", t.ranks_per_token),
-            megabytes(t.network.most), megabytes(t.logical_network.mean),
-            megabytes(t.nvlink.most), megabytes(t.logical_nvlink.mean),
-            std::to_string(row.plan.sms), row.plan.plan.bottleneck, t.basis}) {
+            megabytes(t.network.most), megabytes(t.logical_network.mean), megabytes(t.nvlink.most),
+            megabytes(t.logical_nvlink.mean), std::to_string(row.plan.sms),
+            row.plan.plan.bottleneck, t.basis}) {
         cells.push_back(std::move(cell));
       }
     }

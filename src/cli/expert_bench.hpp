@@ -53,8 +53,8 @@ class ExpertBench {
   // The exchange on so many ranks, with a limit of groups.
   [[nodiscard]] ExpertExchange on(const ExpertExchange& base, std::uint32_t ep, std::uint32_t nodes,
                                   const std::string& limit) const;
-  [[nodiscard]] std::string json(const std::vector<InputDigest>& inputs,
-                                 const ExpertExchange& base, const std::vector<Row>& rows) const;
+  [[nodiscard]] std::string json(const std::vector<InputDigest>& inputs, const ExpertExchange& base,
+                                 const std::vector<Row>& rows) const;
   [[nodiscard]] std::string text(std::size_t width, const std::string& topology,
                                  const ExpertExchange& base, const std::vector<Row>& rows) const;
 

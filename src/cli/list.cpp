@@ -130,8 +130,8 @@ std::string list_expert_libraries(std::size_t width) {
   for (const std::string& name : io::expert_kernels_names()) {
     const io::Document document = io::expert_kernels_document(name);
     const io::Field root = document.root();
-    libraries.rows.push_back({name, fmt::format("{}", fmt::join(root["modes"].keys(), ", ")),
-                              root["summary"].text()});
+    libraries.rows.push_back(
+        {name, fmt::format("{}", fmt::join(root["modes"].keys(), ", ")), root["summary"].text()});
   }
   TextTable modes{{{"mode", true}, {"library", true}, {"how tokens travel", true}}, {}};
   constexpr std::array how = {
@@ -153,8 +153,12 @@ struct Kind {
   std::string (*list)(std::size_t width);
 };
 constexpr std::array kinds = {
-    Kind{"presets", list_presets}, Kind{"models", list_models}, Kind{"algorithms", list_algorithms},
-    Kind{"fabrics", list_fabrics}, Kind{"stacks", list_stacks}, Kind{"formats", list_formats},
+    Kind{"presets", list_presets},
+    Kind{"models", list_models},
+    Kind{"algorithms", list_algorithms},
+    Kind{"fabrics", list_fabrics},
+    Kind{"stacks", list_stacks},
+    Kind{"formats", list_formats},
     Kind{"expert-libraries", list_expert_libraries},
 };
 

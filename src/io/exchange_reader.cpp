@@ -59,8 +59,8 @@ class ExchangeReader {
     for (const ExpertMode mode : modes) {
       words += fmt::format("{}{}", words.empty() ? "" : " or ", to_string(mode));
     }
-    field_[key].fail(
-        fmt::format("is for mode {}, and this exchange is of mode {}", words, to_string(out_.mode)));
+    field_[key].fail(fmt::format("is for mode {}, and this exchange is of mode {}", words,
+                                 to_string(out_.mode)));
   }
 
   void read_flag(std::string_view key, bool& flag, std::initializer_list<ExpertMode> modes) const {
@@ -140,8 +140,8 @@ class ExchangeReader {
     if (!model_ || field.has("experts")) routing.experts = field["experts"].count(1, most_experts);
     if (!model_ || field.has("chosen")) routing.chosen = field["chosen"].count(1, routing.experts);
     if (routing.chosen > routing.experts) {
-      field["experts"].fail(fmt::format("{} experts, of which {} are to be chosen",
-                                        routing.experts, routing.chosen));
+      field["experts"].fail(
+          fmt::format("{} experts, of which {} are to be chosen", routing.experts, routing.chosen));
     }
     read_groups(field);
     if (field.has("popularity")) read_popularity(field["popularity"]);
@@ -173,8 +173,8 @@ class ExchangeReader {
       routing.groups = groups.count(1, routing.experts);
     }
     if (routing.groups > 0 && routing.experts % routing.groups != 0) {
-      field[field.has("groups") ? "groups" : "experts"].fail(fmt::format(
-          "{} experts do not divide into {} groups", routing.experts, routing.groups));
+      field[field.has("groups") ? "groups" : "experts"].fail(
+          fmt::format("{} experts do not divide into {} groups", routing.experts, routing.groups));
     }
     if (field.has("groups_chosen")) {
       const Field chosen = field["groups_chosen"];
@@ -187,18 +187,15 @@ class ExchangeReader {
         chosen.fail(fmt::format("{} chooses no groups", to_string(routing.gate)));
       }
     }
-    const bool by_groups =
-        routing.gate == Gate::GroupSumOfTwo || routing.gate == Gate::GroupMax;
+    const bool by_groups = routing.gate == Gate::GroupSumOfTwo || routing.gate == Gate::GroupMax;
     if (by_groups && (routing.groups == 0 || routing.groups_chosen == 0)) {
-      field["gate"].fail(fmt::format("{} needs \"groups\" and \"groups_chosen\"",
-                                     to_string(routing.gate)));
+      field["gate"].fail(
+          fmt::format("{} needs \"groups\" and \"groups_chosen\"", to_string(routing.gate)));
     }
-    if (by_groups &&
-        routing.chosen > routing.groups_chosen * (routing.experts / routing.groups)) {
-      field[field.has("groups_chosen") ? "groups_chosen" : "chosen"].fail(
-          fmt::format("{} groups have {} experts, of which {} are to be chosen",
-                      routing.groups_chosen,
-                      routing.groups_chosen * (routing.experts / routing.groups), routing.chosen));
+    if (by_groups && routing.chosen > routing.groups_chosen * (routing.experts / routing.groups)) {
+      field[field.has("groups_chosen") ? "groups_chosen" : "chosen"].fail(fmt::format(
+          "{} groups have {} experts, of which {} are to be chosen", routing.groups_chosen,
+          routing.groups_chosen * (routing.experts / routing.groups), routing.chosen));
     }
   }
 
@@ -225,7 +222,8 @@ class ExchangeReader {
         field.allow_only({"zipf", "seed"});
         const double exponent = field["zipf"].number();
         if (exponent < 0) field["zipf"].fail("expected an exponent of zero or more");
-        popularity = zipf_popularity(experts, exponent, field.has("seed") ? seed(field["seed"]) : 1);
+        popularity =
+            zipf_popularity(experts, exponent, field.has("seed") ? seed(field["seed"]) : 1);
       }
     }
     if (popularity.size() != experts) {
@@ -261,8 +259,7 @@ std::uint32_t Exchanges::find(const Field& name) const {
   if (found != exchanges_.end()) return static_cast<std::uint32_t>(found - exchanges_.begin());
   std::vector<std::string> names;
   for (const ExpertExchange& exchange : exchanges_) names.push_back(exchange.name);
-  name.fail(
-      fmt::format("there is no exchange \"{}\"{}", wanted, did_you_mean(wanted, names)));
+  name.fail(fmt::format("there is no exchange \"{}\"{}", wanted, did_you_mean(wanted, names)));
 }
 
 }  // namespace flyover::io

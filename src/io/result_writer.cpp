@@ -112,9 +112,9 @@ std::string csv_field(const std::string& text) {
 std::string experts_csv(const std::optional<ExpertStats>& experts) {
   if (!experts) return std::string(15, ',');
   const ExpertTraffic& t = experts->traffic;
-  return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", csv_field(experts->exchange),
-                     to_string(experts->mode), csv_field(t.basis), experts->tokens,
-                     t.nodes_per_token, t.ranks_per_token, t.logical_network.mean,
+  return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+                     csv_field(experts->exchange), to_string(experts->mode), csv_field(t.basis),
+                     experts->tokens, t.nodes_per_token, t.ranks_per_token, t.logical_network.mean,
                      t.logical_nvlink.mean, t.network.mean, t.network.most, t.nvlink.mean,
                      t.nvlink.most, to_microseconds(experts->kernel), experts->bottleneck_GBps,
                      experts->bottleneck_side, experts->sms);
@@ -174,17 +174,19 @@ std::string result_json(const Result& result) {
 std::string result_csv(const Result& result) {
   std::string out =
       "op,group,ranks,bytes,count,time_us,low_us,high_us,longest_us,alone_us,wait_us,algbw_GBps,"
-      "busbw_GBps,algorithm,protocol,channels,bottleneck,exchange,mode,basis,tokens,nodes_per_token,"
+      "busbw_GBps,algorithm,protocol,channels,bottleneck,exchange,mode,basis,tokens,nodes_per_"
+      "token,"
       "ranks_per_token,logical_network_bytes,logical_nvlink_bytes,network_bytes,"
       "most_network_bytes,nvlink_bytes,most_nvlink_bytes,kernel_us,bottleneck_GBps,"
       "bottleneck_side,sms\n";
   for (const CollectiveStats& c : result.collectives) {
-    out += fmt::format(
-        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", csv_field(c.op), csv_field(c.group),
-        c.ranks, c.bytes.count(), c.count, to_microseconds(c.mean), to_microseconds(c.low),
-        to_microseconds(c.high), to_microseconds(c.longest), to_microseconds(c.alone),
-        to_microseconds(c.mean_wait), c.algbw_GBps, c.busbw_GBps, to_string(c.algorithm),
-        to_string(c.protocol), c.channels, csv_field(c.bottleneck), experts_csv(c.experts));
+    out +=
+        fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", csv_field(c.op),
+                    csv_field(c.group), c.ranks, c.bytes.count(), c.count, to_microseconds(c.mean),
+                    to_microseconds(c.low), to_microseconds(c.high), to_microseconds(c.longest),
+                    to_microseconds(c.alone), to_microseconds(c.mean_wait), c.algbw_GBps,
+                    c.busbw_GBps, to_string(c.algorithm), to_string(c.protocol), c.channels,
+                    csv_field(c.bottleneck), experts_csv(c.experts));
   }
   return out;
 }

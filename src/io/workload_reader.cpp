@@ -313,8 +313,8 @@ class ProgramReader {
       op.kind = kind == "send" ? OpKind::Send : OpKind::Recv;
       read_transfer(field, op);
     } else if (const auto collective = call_named(kind)) {
-      field.allow_only({"op", "id", "name", "stream", "after", "bytes", "exchange", "group", "root",
-                        "dtype"});
+      field.allow_only(
+          {"op", "id", "name", "stream", "after", "bytes", "exchange", "group", "root", "dtype"});
       read_collective(field, *collective, names_, op);
       check_members(field, op);
     } else {

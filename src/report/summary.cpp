@@ -119,16 +119,15 @@ std::string expert_table(const Result& result, std::size_t width) {
       others += fmt::format("{}{} {}", others.empty() ? "" : ", ", to_string(other.mode),
                             time_text(other.time));
     }
-    table.rows.push_back({c.op, e.exchange, std::string(to_string(e.mode)),
-                          fmt::format("{:.6g}", e.tokens),
-                          fmt::format("{:.3f}", e.traffic.nodes_per_token),
-                          fmt::format("{:.3f}", e.traffic.ranks_per_token),
-                          megabytes(e.traffic.network.mean), megabytes(e.traffic.network.most),
-                          megabytes(e.traffic.logical_network.mean),
-                          megabytes(e.traffic.nvlink.mean), megabytes(e.traffic.nvlink.most),
-                          megabytes(e.traffic.logical_nvlink.mean), time_text(e.kernel),
-                          fmt::format("{:.1f}", e.bottleneck_GBps), e.bottleneck_side,
-                          std::to_string(e.sms), e.traffic.basis, std::move(others)});
+    table.rows.push_back(
+        {c.op, e.exchange, std::string(to_string(e.mode)), fmt::format("{:.6g}", e.tokens),
+         fmt::format("{:.3f}", e.traffic.nodes_per_token),
+         fmt::format("{:.3f}", e.traffic.ranks_per_token), megabytes(e.traffic.network.mean),
+         megabytes(e.traffic.network.most), megabytes(e.traffic.logical_network.mean),
+         megabytes(e.traffic.nvlink.mean), megabytes(e.traffic.nvlink.most),
+         megabytes(e.traffic.logical_nvlink.mean), time_text(e.kernel),
+         fmt::format("{:.1f}", e.bottleneck_GBps), e.bottleneck_side, std::to_string(e.sms),
+         e.traffic.basis, std::move(others)});
   }
   return table.rows.empty() ? "" : '\n' + render(table, width);
 }

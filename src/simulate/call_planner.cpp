@@ -53,8 +53,7 @@ std::vector<ExpertAlternative> CallPlanner::other_modes(
 
 std::vector<CallPlanner::Uneven> CallPlanner::not_balanced(const Workload& workload) const {
   std::vector<Uneven> found;
-  std::vector<std::vector<bool>> seen(exchanges_.size(),
-                                      std::vector<bool>(workload.groups.size()));
+  std::vector<std::vector<bool>> seen(exchanges_.size(), std::vector<bool>(workload.groups.size()));
   for (const Program& program : workload.programs) {
     for (const Operation& op : program.ops) {
       if (op.exchange == no_exchange || seen[op.exchange][op.group]) continue;

@@ -556,9 +556,10 @@ class Run {
     const PlayedGroup& played = cast_.groups[site.family][site.group];
     const Operation& op = call_operation(number_of(who));
     const std::string exchange = op.exchange == no_exchange ? "" : planner_.exchange(op).name;
-    CollectiveStats* fresh = statistics_.add_call(
-        op, workload_.groups[site.family].name, exchange, static_cast<std::uint32_t>(played.ranks.size()),
-        plan.plan, taken, state.last_arrival - state.first_arrival, played.count);
+    CollectiveStats* fresh =
+        statistics_.add_call(op, workload_.groups[site.family].name, exchange,
+                             static_cast<std::uint32_t>(played.ranks.size()), plan.plan, taken,
+                             state.last_arrival - state.first_arrival, played.count);
     if (fresh == nullptr) return;
     if (plan.experts != nullptr) {
       fresh->experts = expert_stats(planner_.exchange(op), *plan.experts,

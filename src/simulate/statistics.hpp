@@ -16,8 +16,8 @@ namespace flyover {
 
 class CallStatistics {
  public:
-  // `count`: calls or messages that are alike; `exchange`: of experts, its name. Returns the sums of the first call of its kind, for
-  // the alternatives to be filled in, else null.
+  // `count`: calls or messages that are alike; `exchange`: of experts, its name. Returns the sums
+  // of the first call of its kind, for the alternatives to be filled in, else null.
   CollectiveStats* add_call(const Operation& op, const std::string& family,
                             const std::string& exchange, std::uint32_t ranks,
                             const CollectivePlan& plan, Duration taken, Duration waited,

@@ -409,8 +409,7 @@ TEST_CASE("overlap-contention-a100: kernels slow down beside an all-gather, by l
   if (!answer) return;
   const Cluster a100(topology("dgx-a100"), library("nccl"));
   const auto compute_us = [&](const char* kernel, const char* beside) {
-    return a100
-               .run(fmt::format(R"({{"ranks": 8, "programs": [{{"ranks": "0-7", "ops": [
+    return a100.run(fmt::format(R"({{"ranks": 8, "programs": [{{"ranks": "0-7", "ops": [
                      {{"op": "delay", "duration": "3 ms"}}, {{"op": "compute", {}}}{}]}}]}})",
                                 kernel, beside))
                .result.breakdown.compute_us -
@@ -424,8 +423,8 @@ TEST_CASE("overlap-contention-a100: kernels slow down beside an all-gather, by l
     double modelled;
   };
   for (const Kernel& kernel :
-       {Kernel{"gemm", R"("flops": "300 GFLOP", "bytes": "200 MB", "efficiency": 0.815)", 1180, 1.76,
-               108.0 / 84},
+       {Kernel{"gemm", R"("flops": "300 GFLOP", "bytes": "200 MB", "efficiency": 0.815)", 1180,
+               1.76, 108.0 / 84},
         Kernel{"attention", R"("flops": "39.3 GFLOP", "bytes": "30 MB", "efficiency": 0.7)", 180,
                1.83, 108.0 / 84},
         Kernel{"elementwise", R"("bytes": "36 MB", "memory_efficiency": 0.9)", 20, 2.5, 1.417}}) {

@@ -71,14 +71,14 @@ class Run(CliTest):
         self.assertEqual(float(rows[1]["bottleneck_GBps"]), dispatch["experts"]["bottleneck_GBps"])
         text = self.succeeds(*self.exchange("--json", "r.json"))
         self.assertRegex(text, r"moe_dispatch +x +normal +128 ")
-        self.assertIn("r.json", self.succeeds("compare", "r.json", "r.json"))
+        self.assertIn("within error", self.succeeds("compare", "r.json", "r.json"))
 
     def test_settings_reach_exchanges(self):
         result = self.result(*self.exchange("--set", "exchanges.x.routing.sampled=true", "--set", "exchanges.x.tokens=32"))
         self.assertEqual(result["classes"], 16)
         self.assertIn('exchange "x" treats ranks differently (sampled, seed 1): every rank is simulated', result["warnings"])
         self.assertEqual(result["collectives"][0]["experts"]["tokens"], 32)
-        self.fails(2, '--set exchanges.x.mode: /exchanges/x/mode: expected "nccl", "normal", "direct", "low-latency" or '
+        self.fails(2, '--set exchanges.x.mode: expected "nccl", "normal", "direct", "low-latency" or '
                       '"fused", got "nromal", did you mean "normal"?',
                    *self.exchange("--set", "exchanges.x.mode=nromal"))
 

@@ -26,7 +26,8 @@ std::string ranks_of(const test::Cluster& cluster, std::string text) {
   return text.replace(text.find("\"all\""), 5, std::to_string(cluster.topology.gpus.size()));
 }
 
-const char* const halves = R"({"op": "moe_dispatch", "exchange": "x"}, {"op": "moe_combine", "exchange": "x"})";
+const char* const halves =
+    R"({"op": "moe_dispatch", "exchange": "x"}, {"op": "moe_combine", "exchange": "x"})";
 
 const CollectiveStats& stats_of(const Result& result, std::string_view op) {
   const auto found = std::ranges::find(result.collectives, op, &CollectiveStats::op);
@@ -60,7 +61,8 @@ TEST_CASE("a kernel beside an exchange keeps the SMs that are left", "[scenario]
   const auto time_beside = [&](const char* kernel) {
     const std::string ops = fmt::format(
         R"({{"id": "k", "op": "compute", "duration": "1 ms"{}}}, {{"op": "moe_dispatch", "exchange": "x"}},
-           {{"op": "delay", "duration": "0 s", "after": "k"}})", kernel);
+           {{"op": "delay", "duration": "0 s", "after": "k"}})",
+        kernel);
     // The kernel ends before the dispatch does.
     const Replay run = c.run(ranks_of(c, workload(exchange, ops)));
     return Duration{static_cast<std::int64_t>(run.result.breakdown.compute_us * 1e6 + 0.5)};
@@ -101,8 +103,9 @@ TEST_CASE("balanced exchanges keep rank classes, and times are those of a full r
       const std::string exchange =
           fmt::format(R"("mode": "{}", "tokens": 300, "hidden": 7168, {})", mode, routing);
       const Workload w = c.read(ranks_of(
-          c, workload(exchange, std::string(R"({"op": "compute", "duration": "90 us", "sms": 120},)") +
-                                    halves)));
+          c,
+          workload(exchange, std::string(R"({"op": "compute", "duration": "90 us", "sms": 120},)") +
+                                 halves)));
       const ReductionCheck check = verify_reduction({c.topology, c.cost}, {c.topology, c.cost}, w);
       CHECK(check.differences == 0);
       CHECK(check.reduced.result.classes < check.full.result.ranks);
@@ -134,8 +137,8 @@ TEST_CASE("exchanges that treat ranks differently are played in full and say so"
     CHECK(stats.traffic.basis.starts_with(basis));
     CHECK(stats.traffic.network.most > stats.traffic.network.mean);
     const bool said = std::ranges::any_of(result.warnings, [&](const std::string& warning) {
-      return warning.starts_with("exchange \"x\" treats ranks differently (" +
-                                 stats.traffic.basis + ")");
+      return warning.starts_with("exchange \"x\" treats ranks differently (" + stats.traffic.basis +
+                                 ")");
     });
     CHECK(said);
     // Classes would be exact too, they are only not worth their cost.
@@ -145,7 +148,8 @@ TEST_CASE("exchanges that treat ranks differently are played in full and say so"
 
 TEST_CASE("layers that repeat cost no more and take as long", "[scenario][moe]") {
   const test::Cluster c(io::load_topology("hgx-h800:2"), test::library("nccl"));
-  const std::string once = fmt::format(R"({{"op": "compute", "duration": "90 us", "sms": 120}}, {})", halves);
+  const std::string once =
+      fmt::format(R"({{"op": "compute", "duration": "90 us", "sms": 120}}, {})", halves);
   std::string text = ranks_of(c, workload(fmt::format(R"("tokens": 300, {})", v3), once));
   text.replace(text.find("\"ops\""), 5, "\"repeat\": 40, \"ops\"");
   const Workload w = c.read(text);

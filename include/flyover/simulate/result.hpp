@@ -49,10 +49,10 @@ struct ExpertStats {
   bool balanced = false;  // Expected values that treat all ranks alike, else every rank for itself.
   double tokens = 0;      // Of a rank, on average.
   ExpertTraffic traffic;
-  Duration kernel{};            // Alone, counting before it left out.
-  double bottleneck_GBps = 0;   // DeepEP's definition,
-  std::string bottleneck_side;  // of "RDMA" or "NVLink".
-  std::uint32_t sms = 0;        // Held on every GPU from the start to the end.
+  Duration kernel{};                           // Alone, counting before it left out.
+  double bottleneck_GBps = 0;                  // DeepEP's definition,
+  std::string bottleneck_side;                 // of "RDMA" or "NVLink".
+  std::uint32_t sms = 0;                       // Held on every GPU from the start to the end.
   std::vector<ExpertAlternative> other_modes;  // Fastest first.
 };
 

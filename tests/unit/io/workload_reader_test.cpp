@@ -609,15 +609,20 @@ TEST_CASE("a gate follows from its groups", "[io]") {
 }
 
 TEST_CASE("what is wrong with an exchange is said at its place", "[io]") {
-  const auto members = [](const std::string& text) { return problem_of(exchange_with(text + ",")); };
+  const auto members = [](const std::string& text) {
+    return problem_of(exchange_with(text + ","));
+  };
   const auto routing = [](const std::string& text) { return problem_of(exchange_with("", text)); };
   const std::string at = "dir/w.json:1:";
-  CHECK(members(R"("mode": "norml")") ==
-        at + R"(59: /exchanges/x/mode: expected "nccl", "normal", "direct", "low-latency" or "fused", got "norml", did you mean "normal"?)");
+  CHECK(
+      members(R"("mode": "norml")") ==
+      at +
+          R"(59: /exchanges/x/mode: expected "nccl", "normal", "direct", "low-latency" or "fused", got "norml", did you mean "normal"?)");
   CHECK(members(R"("libary": "deepep-v1")") ==
         at + R"(51: /exchanges/x/libary: is not a known option, did you mean "library"?)");
-  CHECK_THAT(members(R"("library": "deepep-1")"),
-             Catch::Contains("/exchanges/x/library: ") && Catch::Contains("did you mean \"deepep-v1\"?"));
+  CHECK_THAT(
+      members(R"("library": "deepep-1")"),
+      Catch::Contains("/exchanges/x/library: ") && Catch::Contains("did you mean \"deepep-v1\"?"));
   CHECK_THAT(members(R"("mode": "direct", "library": "deepep-v1")"),
              Catch::Contains("/exchanges/x/library: ") || Catch::Contains("direct"));
   CHECK(members(R"("hook": true)") ==
@@ -637,12 +642,15 @@ TEST_CASE("what is wrong with an exchange is said at its place", "[io]") {
              Catch::Contains("/routing/groups: 16 experts do not divide into 3 groups"));
   CHECK_THAT(routing(R"("experts": 16, "chosen": 2, "gate": "group-max")"),
              Catch::Contains(R"(/routing/gate: group-max needs "groups" and "groups_chosen")"));
-  CHECK_THAT(routing(R"("experts": 16, "chosen": 2, "gate": "top-k", "groups": 4, "groups_chosen": 2)"),
-             Catch::Contains("/routing/groups_chosen: top-k chooses no groups"));
+  CHECK_THAT(
+      routing(R"("experts": 16, "chosen": 2, "gate": "top-k", "groups": 4, "groups_chosen": 2)"),
+      Catch::Contains("/routing/groups_chosen: top-k chooses no groups"));
   CHECK_THAT(routing(R"("experts": 16, "chosen": 8, "groups": 8, "groups_chosen": 2)"),
-             Catch::Contains("/routing/groups_chosen: 2 groups have 4 experts, of which 8 are to be chosen"));
-  CHECK_THAT(routing(R"("experts": 16, "chosen": 2, "popularity": [1, 2])"),
-             Catch::Contains("/routing/popularity: expected 16 numbers, one for each expert, got 2"));
+             Catch::Contains(
+                 "/routing/groups_chosen: 2 groups have 4 experts, of which 8 are to be chosen"));
+  CHECK_THAT(
+      routing(R"("experts": 16, "chosen": 2, "popularity": [1, 2])"),
+      Catch::Contains("/routing/popularity: expected 16 numbers, one for each expert, got 2"));
   CHECK_THAT(routing(R"("experts": 16, "chosen": 2, "placement": "hierarchical")"),
              Catch::Contains(R"(hierarchical placement needs "groups" of experts)"));
   CHECK_THAT(routing(R"("experts": 16, "chosen": 2, "seed": 3)"),
@@ -675,8 +683,9 @@ TEST_CASE("calls that do not fit their exchange are refused at their place", "[i
              Catch::Contains(R"(/bytes: the "exchange" says what is moved)"));
   CHECK_THAT(plain(R"("op": "all_reduce", "exchange": "layer", "bytes": "1 MB")"),
              Catch::Contains("/exchange: all_reduce exchanges no experts"));
-  CHECK_THAT(plain(R"("op": "moe_dispatch", "exchange": "layer")"),
-             Catch::Contains(R"("layer" states the tokens of 2 ranks, but a group of "all" has 8)"));
+  CHECK_THAT(
+      plain(R"("op": "moe_dispatch", "exchange": "layer")"),
+      Catch::Contains(R"("layer" states the tokens of 2 ranks, but a group of "all" has 8)"));
   CHECK_THAT(plain(R"("op": "moe_dipatch", "exchange": "layer")"),
              Catch::Contains(R"(did you mean "moe_dispatch"?)"));
   CHECK_THAT(op_problem(R"({"op": "compute", "flops": "1 GFLOP", "sms": 20})"),
