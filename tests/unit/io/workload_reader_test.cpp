@@ -413,7 +413,8 @@ TEST_CASE("wrong operations say what is wrong", "[workload]") {
       "dir/w.json:2:8: /programs/0/ops/0/op: expected \"compute\", \"copy\", \"delay\", \"send\", "
       "\"recv\", \"all_reduce\", \"all_gather\", \"reduce_scatter\", \"all_to_all\", "
       "\"broadcast\", "
-      "\"reduce\", \"scatter\", \"gather\", \"sendrecv\" or \"barrier\", got \"comptue\", did you "
+      "\"reduce\", \"scatter\", \"gather\", \"sendrecv\", \"barrier\", "
+      "\"moe_dispatch\", \"moe_combine\" or \"moe_fused\", got \"comptue\", did you "
       "mean \"compute\"?");
   CHECK(op_problem(R"({"id": "a"})") == "dir/w.json:2:1: /programs/0/ops/0: \"op\" is missing");
   CHECK(op_problem("7") == "dir/w.json:2:1: /programs/0/ops/0: expected an object, got 7");
@@ -434,7 +435,7 @@ TEST_CASE("wrong operations say what is wrong", "[workload]") {
         "dir/w.json:2:31: /programs/0/ops/0/duration: expected a duration above zero");
   CHECK(op_problem(R"({"op": "compute", "duration": "1 us", "peer": 1})") ==
         "dir/w.json:2:39: /programs/0/ops/0/peer: is not a known option, known are \"op\", \"id\", "
-        "\"name\", \"stream\", \"after\" and \"duration\"");
+        "\"name\", \"stream\", \"after\", \"duration\" and \"sms\"");
   for (const char* share : {"0", "1.5", "-1"}) {
     CHECK(op_problem(
               fmt::format(R"({{"op": "compute", "bytes": "1 B", "efficiency": {}}})", share)) ==
