@@ -174,7 +174,8 @@ TEST_CASE("a balanced exchange loads links that are alike with the same bits", "
         .push_back(hop.share);
   }
   REQUIRE_FALSE(alike.empty());
-  for (const auto& [kind, shares] : alike) {
+  for (const auto& entry : alike) {
+    const std::vector<double>& shares = entry.second;
     CHECK(std::ranges::all_of(shares, [&](double share) { return share == shares.front(); }));
   }
 }
