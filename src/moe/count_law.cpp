@@ -5,26 +5,14 @@
 #include <map>
 #include <mutex>
 
-#include "moe/gate_sampler.hpp"
+#include "moe/arrangements.hpp"
+#include "moe/sum_of_two_law.hpp"
 
 namespace flyover::moe {
 
 namespace {
 
-using Counts = std::vector<std::uint32_t>;
 using Odds = std::map<Counts, double>;
-
-// So many that E[D_n] of V3 at EP64 has a standard error of 4e-4.
-constexpr std::uint32_t estimated_tokens = 1U << 18U;
-
-CountLaw made_law(const ExpertRouting& routing, const Odds& odds) {
-  CountLaw law{.groups = routing.groups,
-               .group_size = routing.experts / routing.groups,
-               .outcomes = {},
-               .estimated_from = 0};
-  for (const auto& [counts, probability] : odds) law.outcomes.push_back({counts, probability});
-  return law;
-}
 
 void add(Odds& odds, Counts counts, double probability) {
   std::ranges::sort(counts, std::greater<>());
@@ -33,7 +21,7 @@ void add(Odds& odds, Counts counts, double probability) {
 
 // Experts in the order of their scores: all that come before the last group is opened are chosen,
 // and then those of opened groups.
-CountLaw chain(const ExpertRouting& routing) {
+std::vector<CountLaw::Outcome> chain(const ExpertRouting& routing) {
   const double group_size = routing.experts / routing.groups;
   Odds now = {{{}, 1.0}};
   for (std::uint32_t t = 0; t < routing.chosen; ++t) {
@@ -55,43 +43,20 @@ CountLaw chain(const ExpertRouting& routing) {
     }
     now = std::move(next);
   }
-  return made_law(routing, now);
+  std::vector<CountLaw::Outcome> outcomes;
+  for (const auto& [counts, probability] : now) outcomes.push_back({counts, probability});
+  return outcomes;
 }
 
-CountLaw drawn(const ExpertRouting& routing) {
-  GateSampler sampler(routing);
-  Random random(0, 0);
-  const std::uint32_t group_size = routing.experts / routing.groups;
-  std::vector<std::uint32_t> chosen(routing.chosen);
-  std::vector<std::uint32_t> by_group(routing.groups);
-  std::map<Counts, std::uint32_t> seen;
-  for (std::uint32_t t = 0; t < estimated_tokens; ++t) {
-    sampler.draw(random, chosen);
-    std::ranges::fill(by_group, 0U);
-    for (const std::uint32_t expert : chosen) ++by_group[expert / group_size];
-    std::ranges::sort(by_group, std::greater<>());
-    ++seen[by_group];
-  }
-  Odds odds;
-  for (const auto& [all, times] : seen) {
-    Counts counts = all;
-    std::erase(counts, 0U);
-    odds[std::move(counts)] = static_cast<double>(times) / estimated_tokens;
-  }
-  CountLaw law = made_law(routing, odds);
-  law.estimated_from = estimated_tokens;
-  return law;
-}
-
-CountLaw remembered(const ExpertRouting& routing) {
+std::vector<CountLaw::Outcome> remembered(const ExpertRouting& routing) {
   using Key = std::array<std::uint32_t, 4>;
   static std::mutex one_at_a_time;
-  static std::map<Key, CountLaw> known;
+  static std::map<Key, std::vector<CountLaw::Outcome>> known;
   const std::lock_guard lock(one_at_a_time);
   const Key key = {routing.experts, routing.chosen, routing.groups, routing.groups_chosen};
   const auto found = known.find(key);
   if (found != known.end()) return found->second;
-  return known.emplace(key, drawn(routing)).first->second;
+  return known.emplace(key, sum_of_two_outcomes(routing)).first->second;
 }
 
 // x of a group's experts, chosen at random, all stay away from a set.
@@ -132,50 +97,17 @@ class Stay {
   std::vector<double> polynomial_;
 };
 
-// Equal counts of an outcome, and how many of them there are.
-struct Parts {
-  std::vector<std::uint32_t> value;
-  std::vector<std::uint32_t> number;
-
-  explicit Parts(const Counts& counts) {
-    for (const std::uint32_t count : counts) {
-      if (value.empty() || value.back() != count) {
-        value.push_back(count);
-        number.push_back(0);
-      }
-      ++number.back();
-    }
-  }
-};
-
-// In how many ways groups can have these counts, the rest of them none; 0 when there are too few.
-double arrangements(std::span<const std::uint32_t> number, std::uint32_t groups) {
-  double ways = 1;
-  std::uint32_t left = groups;
-  for (const std::uint32_t n : number) {
-    for (std::uint32_t i = 0; i < n; ++i) {
-      if (left == 0) return 0;
-      ways *= static_cast<double>(left) / (i + 1);
-      --left;
-    }
-  }
-  return ways;
-}
-
 }  // namespace
 
 CountLaw count_law(const ExpertRouting& routing) {
   const bool limited = routing.gate == Gate::GroupMax || routing.gate == Gate::GroupSumOfTwo;
   if (!limited) {
-    return {.groups = 1,
-            .group_size = routing.experts,
-            .outcomes = {{{routing.chosen}, 1.0}},
-            .estimated_from = 0};
+    return {.groups = 1, .group_size = routing.experts, .outcomes = {{{routing.chosen}, 1.0}}};
   }
-  if (routing.gate == Gate::GroupMax || routing.groups_chosen == routing.groups) {
-    return chain(routing);
-  }
-  return remembered(routing);
+  const bool ordered = routing.gate == Gate::GroupMax || routing.groups_chosen == routing.groups;
+  return {.groups = routing.groups,
+          .group_size = routing.experts / routing.groups,
+          .outcomes = ordered ? chain(routing) : remembered(routing)};
 }
 
 double hit_probability(const CountLaw& law, std::span<const GroupShares> touched) {

@@ -20,12 +20,12 @@ struct CountLaw {
   std::uint32_t groups = 1;
   std::uint32_t group_size = 0;
   std::vector<Outcome> outcomes;
-  std::uint32_t estimated_from = 0;  // Tokens; 0: exact.
 };
 
 // Of routing that passed check_routing and has no popularity. TopK and Hash: one group of all.
-// GroupMax: the chain of MOE.md 1.6 (GroupMax, and group gates that keep all groups). GroupSumOfTwo
-// has no closed form: drawn, once per process for equal arguments.
+// GroupMax, and group gates that keep all groups: the chain of MOE.md 1.6. GroupSumOfTwo, of
+// uniform scores: an integral (docs/models/moe-routing.md), some 5 ms, once per process for equal
+// arguments.
 [[nodiscard]] CountLaw count_law(const ExpertRouting& routing);
 
 // Experts of one group of which a set of slots holds these shares of the replicas; those that it
