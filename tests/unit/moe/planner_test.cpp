@@ -352,10 +352,10 @@ TEST_CASE("a lone rank has nothing to send, nor has one without tokens", "[moe][
   exchange.routing.groups_chosen = 0;
   CHECK(expert_plan(cluster, exchange, dispatch, 1).plan.loads->empty());
   exchange.tokens = 0;
-  const ExpertPlan none = expert_plan(cluster, exchange, dispatch, 16);
-  CHECK(none.plan.loads->empty());
-  CHECK(none.plan.alone == 0us);
-  CHECK(none.plan.bottleneck == "nothing to send");
+  const ExpertPlan idle = expert_plan(cluster, exchange, dispatch, 16);
+  CHECK(idle.plan.loads->empty());
+  CHECK(idle.plan.alone == 0us);
+  CHECK(idle.plan.bottleneck == "nothing to send");
 }
 
 TEST_CASE("groups that the kernels cannot serve are refused in words", "[moe][planner]") {
