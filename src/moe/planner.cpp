@@ -498,15 +498,18 @@ ExpertPlan ExpertPlanner::Impl::make(const ExpertExchange& exchange, CollectiveO
     plan.traffic.basis = call.copies.basis;
     return plan;
   }
-  switch (exchange.mode) {
-    case ExpertMode::Nccl:
+  try {
+    if (exchange.mode == ExpertMode::Nccl) {
       nccl(call, plan);
-      break;
-    case ExpertMode::Fused:
+    } else if (exchange.mode == ExpertMode::Fused) {
       fused(call, plan);
-      break;
-    default:
+    } else {
       kernels(call, plan);
+    }
+  } catch (...) {
+    // What was added before a rank could not be reached must not load the next plan.
+    static_cast<void>(scratch.take());
+    throw;
   }
   return plan;
 }

@@ -399,6 +399,18 @@ TEST_CASE("groups that the kernels cannot serve are refused in words", "[moe][pl
   CHECK_THROWS_AS(expert_plan(apart, deepep_normal(16), dispatch, 16), SimulationError);
 }
 
+TEST_CASE("a plan that fails leaves nothing behind", "[moe][planner]") {
+  const Cluster apart(
+      read(R"({"node": {"preset": "hgx-h800"}, "nodes": 2, "fabric": {"type": "none"}})"));
+  const ExpertExchange exchange = deepep_normal(16);
+  const ExpertPlanner planner(apart.topology, apart.cost);
+  CHECK_THROWS_AS(planner.plan(exchange, dispatch, first_ranks(16)), SimulationError);
+  const ExpertPlan& after = planner.plan(exchange, dispatch, first_ranks(8));
+  const ExpertPlan fresh = expert_plan(apart, exchange, dispatch, 8);
+  CHECK(after.plan.alone == fresh.plan.alone);
+  CHECK(std::ranges::equal(*after.plan.loads, *fresh.plan.loads, {}, &Hop::share, &Hop::share));
+}
+
 TEST_CASE("a plan is made once", "[moe][planner]") {
   const Cluster cluster(h800_planes(1));
   const ExpertPlanner planner(cluster.topology, cluster.cost);
