@@ -22,7 +22,7 @@ void add(Odds& odds, Counts counts, double probability) {
 // Experts in the order of their scores: all that come before the last group is opened are chosen,
 // and then those of opened groups.
 std::vector<CountLaw::Outcome> chain(const ExpertRouting& routing) {
-  const double group_size = routing.experts / routing.groups;
+  const std::uint32_t group_size = routing.experts / routing.groups;
   Odds now = {{{}, 1.0}};
   for (std::uint32_t t = 0; t < routing.chosen; ++t) {
     Odds next;

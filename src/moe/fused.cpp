@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
+#include "flyover/base/error.hpp"
+
 namespace flyover {
 
 namespace {
@@ -26,6 +30,38 @@ double tiles_across(double columns) {
 }
 
 }  // namespace
+
+FusedShape fused_shape(const ExpertExchange& exchange, const ExpertCopies& copies) {
+  const ExpertRouting& routing = exchange.routing;
+  const std::uint32_t ranks = copies.pairs.columns;
+  FusedShape shape;
+  shape.experts = (routing.slots > 0 ? routing.slots : routing.experts) / ranks;
+  shape.hidden = exchange.hidden;
+  shape.expert_hidden = exchange.expert_hidden;
+  shape.weight_bytes = exchange.kernels->weight_bytes;
+  for (std::uint32_t to = 0; to < ranks; ++to) {
+    double pairs = 0;
+    for (std::uint32_t from = 0; from < ranks; ++from) pairs += copies.pairs.at(from, to);
+    shape.pairs = std::max(shape.pairs, pairs);
+  }
+  const double missed = std::pow(1 - 1.0 / shape.experts, shape.pairs);
+  shape.active = std::min(shape.pairs, shape.experts * (1 - missed));
+  return shape;
+}
+
+FusedMachine fused_machine(const ExpertExchange& exchange, const GpuModel& gpu) {
+  const auto flops = gpu.flops.find(exchange.dtype);
+  if (flops == gpu.flops.end()) {
+    throw InputError(fmt::format("{} has no rate for \"{}\"", gpu.name, exchange.dtype));
+  }
+  FusedMachine machine;
+  machine.sms = exchange.sms > 0 ? exchange.sms : gpu.sms;
+  machine.flops = flops->second.per_second();
+  machine.efficiency = exchange.efficiency > 0 ? exchange.efficiency : gpu.flop_efficiency;
+  machine.tile_extra = exchange.kernels->tile_extra;
+  machine.memory_rate = gpu.memory_bandwidth.per_second() * gpu.memory_efficiency;
+  return machine;
+}
 
 Waves waves_of(const FusedShape& shape, std::uint32_t sms) {
   const double rows = shape.pairs / shape.experts;

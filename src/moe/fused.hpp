@@ -16,7 +16,9 @@
 
 #include <cstdint>
 
+#include "flyover/moe/copies.hpp"
 #include "flyover/topology/hardware.hpp"
+#include "flyover/workload/expert_exchange.hpp"
 
 namespace flyover {
 
@@ -29,6 +31,9 @@ struct FusedShape {
   double weight_bytes = 0;          // Of an element of the matrices.
 };
 
+// Of the rank with most pairs, which fall on its experts at random.
+[[nodiscard]] FusedShape fused_shape(const ExpertExchange& exchange, const ExpertCopies& copies);
+
 struct FusedMachine {
   std::uint32_t sms = 0;
   double flops = 0;        // Peak of the data type, per second.
@@ -36,6 +41,9 @@ struct FusedMachine {
   double tile_extra = 0;   // Channels.
   double memory_rate = 0;  // Bytes per second.
 };
+
+// Of a GPU. Throws InputError when it has no rate for the exchange's data type.
+[[nodiscard]] FusedMachine fused_machine(const ExpertExchange& exchange, const GpuModel& gpu);
 
 struct Waves {
   std::uint32_t block = 0;             // M

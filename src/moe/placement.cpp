@@ -69,6 +69,7 @@ std::vector<std::uint32_t> eplb(std::span<const double> load, const EplbShape& s
       ++copies[busiest];
     }
     std::vector<double> weight;
+    weight.reserve(held.size());
     for (const std::uint32_t i : held) weight.push_back(load[expert[i]] / copies[i]);
     for (const auto& gpu : packed(weight, shape.gpus / shape.nodes)) {
       for (const std::uint32_t slot : gpu) slots.push_back(expert[held[slot]]);

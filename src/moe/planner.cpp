@@ -416,10 +416,7 @@ void ExpertPlanner::Impl::fused(const Call& call, ExpertPlan& plan) {
                                  kernels.name, call.group.nodes()));
   }
   const GpuModel& gpu = topology.gpu_model(call.ranks.front());
-  const auto flops = gpu.flops.find(exchange.dtype);
-  if (flops == gpu.flops.end()) {
-    throw InputError(fmt::format("{} has no rate for \"{}\"", gpu.name, exchange.dtype));
-  }
+  const FusedMachine machine = fused_machine(exchange, gpu);
 
   // Dispatch there and combine back.
   ExchangeFlows flows =
@@ -436,43 +433,24 @@ void ExpertPlanner::Impl::fused(const Call& call, ExpertPlan& plan) {
                                  kernels.name, fmt::join(call.ranks, ", ")));
   }
 
-  const ExpertRouting& routing = exchange.routing;
-  const auto ranks = static_cast<std::uint32_t>(call.ranks.size());
-  FusedShape shape;
-  shape.experts = (routing.slots > 0 ? routing.slots : routing.experts) / ranks;
-  shape.hidden = exchange.hidden;
-  shape.expert_hidden = exchange.expert_hidden;
-  shape.weight_bytes = kernels.weight_bytes;
+  const FusedShape shape = fused_shape(exchange, call.copies);
+  const FusedWork work = fused_work(shape, machine);
+
   double most_tokens = 0;
-  for (std::uint32_t r = 0; r < ranks; ++r) {
-    double pairs = 0;
-    for (std::uint32_t from = 0; from < ranks; ++from) pairs += call.copies.pairs.at(from, r);
-    shape.pairs = std::max(shape.pairs, pairs);
+  for (std::uint32_t r = 0; r < call.group.ranks(); ++r) {
     most_tokens = std::max(most_tokens, static_cast<double>(tokens_of(exchange, r)));
   }
-  // Pairs fall on the rank's experts at random.
-  shape.active =
-      std::min(shape.pairs, shape.experts * (1 - std::pow(1 - 1.0 / shape.experts, shape.pairs)));
-
-  FusedMachine machine;
-  machine.sms = exchange.sms > 0 ? exchange.sms : gpu.sms;
-  machine.flops = flops->second.per_second();
-  machine.efficiency = exchange.efficiency > 0 ? exchange.efficiency : gpu.flop_efficiency;
-  machine.tile_extra = kernels.tile_extra;
-  machine.memory_rate = gpu.memory_bandwidth.per_second() * gpu.memory_efficiency;
-  const FusedWork work = fused_work(shape, machine);
+  const double summed = (1.0 + exchange.routing.chosen) * most_tokens;  // Rows read and written.
 
   plan.sms = machine.sms;
   plan.plan.channels = machine.sms;
   // Weights once, activations written and read, what came home read and summed.
   plan.local_copies =
       (shape.active * 3.0 * shape.hidden * shape.expert_hidden * shape.weight_bytes +
-       2.0 * shape.pairs * shape.expert_hidden +
-       (1.0 + routing.chosen) * most_tokens * exchange.combine_bytes) /
+       2.0 * shape.pairs * shape.expert_hidden + summed * exchange.combine_bytes) /
       call.size;
   const double exposed = work.waves.count > 0 ? times.most / work.waves.count : 0;
-  const double sums =
-      epilogue_seconds(call, (1.0 + routing.chosen) * most_tokens, exchange.combine_bytes);
+  const double sums = epilogue_seconds(call, summed, exchange.combine_bytes);
   plan.plan.startup = kernels.dispatch_start + kernels.combine_start + latencies.nvlink +
                       from_seconds(exposed + sums);
   finish(call, times, {work.seconds, work.memory > work.compute ? "hbm" : "compute"}, plan);
@@ -503,15 +481,18 @@ ExpertPlan ExpertPlanner::Impl::make(const ExpertExchange& exchange, CollectiveO
     plan.traffic.basis = call.copies.basis;
     return plan;
   }
-  switch (exchange.mode) {
-    case ExpertMode::Nccl:
+  try {
+    if (exchange.mode == ExpertMode::Nccl) {
       nccl(call, plan);
-      break;
-    case ExpertMode::Fused:
+    } else if (exchange.mode == ExpertMode::Fused) {
       fused(call, plan);
-      break;
-    default:
+    } else {
       kernels(call, plan);
+    }
+  } catch (...) {
+    // What was added before a rank could not be reached must not load the next plan.
+    static_cast<void>(scratch.take());
+    throw;
   }
   return plan;
 }

@@ -28,7 +28,8 @@ namespace flyover::moe {
 // e^-y, y >= 0, with a relative error below 1e-13; 0 beyond y = 700.
 [[nodiscard]] constexpr double portable_exp_minus(double y) {
   if (!(y < 700)) return 0;
-  const auto halvings = static_cast<std::int32_t>(y * 1.4426950408889634 + 0.5);
+  const double up = y * 1.4426950408889634 + 0.5;
+  const auto halvings = static_cast<std::int32_t>(up);  // y / ln 2, rounded.
   const double r = y - halvings * 0.6931471805599453;
   // |r| <= 0.35: the thirteenth term is below 1e-15.
   constexpr double c[] = {1.0,

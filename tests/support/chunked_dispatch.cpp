@@ -55,8 +55,7 @@ class Run {
  public:
   Run(const ExpertExchange& exchange, const ExpertGroup& group, const ExpertCopies& copies,
       const ChunkedMachine& machine)
-      : exchange_(exchange),
-        kernels_(*exchange.kernels),
+      : kernels_(*exchange.kernels),
         group_(group),
         copies_(copies),
         machine_(machine),
@@ -212,7 +211,6 @@ class Run {
        Happening::Released, id);
   }
 
-  const ExpertExchange& exchange_;
   const ExpertKernels& kernels_;
   const ExpertGroup& group_;
   const ExpertCopies& copies_;

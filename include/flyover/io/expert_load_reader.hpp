@@ -26,8 +26,9 @@ struct ExpertLoad {
 // Throws InputError, with the place, for what does not follow the format.
 [[nodiscard]] ExpertLoad read_expert_load(const Document& document);
 
-// The list that ExpertRouting::popularity takes. A file with one list for all layers has it for
-// every `layer`; one with lists by layer needs one of its layers. Throws InputError.
+// The loads of a layer. Not yet ExpertRouting::popularity, which is of a token's first choice:
+// popularity_of_loads (moe/popularity.hpp) makes that. A file with one list for all layers has it
+// for every `layer`; one with lists by layer needs one of its layers. Throws InputError.
 [[nodiscard]] std::vector<double> read_expert_load(const std::filesystem::path& path,
                                                    std::optional<std::uint32_t> layer);
 

@@ -69,7 +69,7 @@ struct ExpertLinkShare {
 };
 
 // What kernels do by themselves, whatever they carry: configs/moe/*.json, each value with its
-// source there (io/expert_kernels_reader.hpp). Equations: docs/models/moe.md.
+// source there (io/expert_kernels_reader.hpp). Equations: docs/models/moe-kernels.md.
 struct ExpertKernels {
   std::string name;  // "deepep-v1"
   std::string source;

@@ -140,6 +140,24 @@ TEST_CASE("small network writes cost what March 2025 measured", "[moe][deepep]")
   CHECK(plan.plan.bottleneck == point.binding);
 }
 
+TEST_CASE("beside compute the first release takes what DeepSeek's training trace shows",
+          "[moe][deepep]") {
+  // One of 64 ranks, 20 SMs, V3's gate; dispatch, cached dispatch and combine in ms (MOE.md 4.3).
+  const Cluster cluster(h800_planes(8));
+  ExpertExchange exchange = deepep_normal(64, "deepep-v1-2025-02");
+  exchange.routing.gate = Gate::GroupSumOfTwo;
+  exchange.sms = 20;
+  exchange.overlapped = true;
+  const auto milliseconds = [&](CollectiveOp op) {
+    const ExpertPlan plan = expert_plan(cluster, exchange, op, 64);
+    return to_microseconds(plan.plan.alone - plan.notify) / 1e3;
+  };
+  CHECK_THAT(milliseconds(CollectiveOp::MoeDispatch), WithinRel(3.405, 0.01));
+  CHECK_THAT(milliseconds(CollectiveOp::MoeCombine), WithinRel(6.181, 0.01));
+  exchange.cached = false;
+  CHECK_THAT(milliseconds(CollectiveOp::MoeDispatch), WithinRel(4.346, 0.01));
+}
+
 TEST_CASE("more SMs never slow the kernels down, and few of them bind", "[moe][deepep]") {
   const std::uint32_t ranks = GENERATE(8U, 16U, 64U);
   const std::string library = GENERATE("deepep-v1", "deepep-v2");

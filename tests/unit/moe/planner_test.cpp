@@ -174,7 +174,8 @@ TEST_CASE("a balanced exchange loads links that are alike with the same bits", "
         .push_back(hop.share);
   }
   REQUIRE_FALSE(alike.empty());
-  for (const auto& [kind, shares] : alike) {
+  for (const auto& entry : alike) {
+    const std::vector<double>& shares = entry.second;
     CHECK(std::ranges::all_of(shares, [&](double share) { return share == shares.front(); }));
   }
 }
@@ -351,10 +352,10 @@ TEST_CASE("a lone rank has nothing to send, nor has one without tokens", "[moe][
   exchange.routing.groups_chosen = 0;
   CHECK(expert_plan(cluster, exchange, dispatch, 1).plan.loads->empty());
   exchange.tokens = 0;
-  const ExpertPlan none = expert_plan(cluster, exchange, dispatch, 16);
-  CHECK(none.plan.loads->empty());
-  CHECK(none.plan.alone == 0us);
-  CHECK(none.plan.bottleneck == "nothing to send");
+  const ExpertPlan idle = expert_plan(cluster, exchange, dispatch, 16);
+  CHECK(idle.plan.loads->empty());
+  CHECK(idle.plan.alone == 0us);
+  CHECK(idle.plan.bottleneck == "nothing to send");
 }
 
 TEST_CASE("groups that the kernels cannot serve are refused in words", "[moe][planner]") {
@@ -396,6 +397,18 @@ TEST_CASE("groups that the kernels cannot serve are refused in words", "[moe][pl
   const Cluster apart(
       read(R"({"node": {"preset": "hgx-h800"}, "nodes": 2, "fabric": {"type": "none"}})"));
   CHECK_THROWS_AS(expert_plan(apart, deepep_normal(16), dispatch, 16), SimulationError);
+}
+
+TEST_CASE("a plan that fails leaves nothing behind", "[moe][planner]") {
+  const Cluster apart(
+      read(R"({"node": {"preset": "hgx-h800"}, "nodes": 2, "fabric": {"type": "none"}})"));
+  const ExpertExchange exchange = deepep_normal(16);
+  const ExpertPlanner planner(apart.topology, apart.cost);
+  CHECK_THROWS_AS(planner.plan(exchange, dispatch, first_ranks(16)), SimulationError);
+  const ExpertPlan& after = planner.plan(exchange, dispatch, first_ranks(8));
+  const ExpertPlan fresh = expert_plan(apart, exchange, dispatch, 8);
+  CHECK(after.plan.alone == fresh.plan.alone);
+  CHECK(std::ranges::equal(*after.plan.loads, *fresh.plan.loads, {}, &Hop::share, &Hop::share));
 }
 
 TEST_CASE("a plan is made once", "[moe][planner]") {
