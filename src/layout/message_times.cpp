@@ -52,12 +52,14 @@ GeometryKey geometry_key(const Layout& layout, GroupKind kind) {
       line(dense, Dimension::Context);
       key[at++] = group_size(layout, kind);
       key[at++] = kind == GroupKind::Replica ? 1 : 0;
+      if (goes_both_ways(layout.schedule)) line(dense, Dimension::Pipeline);
       break;
     case GroupKind::ExpertShard:
     case GroupKind::ExpertReplica:
       line(experts, Dimension::Data);
       key[at++] = group_size(layout, kind);
       key[at++] = kind == GroupKind::ExpertReplica ? 1 : 0;
+      if (goes_both_ways(layout.schedule)) line(experts, Dimension::Pipeline);
       break;
     case GroupKind::Embedding:
     case GroupKind::Model:
