@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "layout/fused_segments.hpp"
+
 namespace flyover {
 
 std::string_view to_string(Pass pass) {
@@ -38,14 +40,67 @@ const PreparedPass& Passes::of(const LayerWork& work, Pass kind, Duration host) 
     }
   }
   if (kind == Pass::WeightGradient) return pass;
-  const std::int64_t share = kind == Pass::Forward                  ? 1
-                             : layout_.recompute == Recompute::Full ? 3
-                                                                    : 2;
-  pass.host = std::max(Duration{}, host * share - pass.time - later.time);
+  pass.host = std::max(Duration{}, this->host(kind, host) - pass.time - later.time);
   return pass;
 }
 
+const FusedForward& Passes::fused_forward(const LayerWork& work) {
+  const auto [place, is_new] = fused_forwards_.try_emplace(&work);
+  FusedForward& made = place->second;
+  if (!is_new) return made;
+  const ForwardItems items = forward_items(work);
+  segment(made.attention, items.attention, made.kernels);
+  message(made.dispatch, items.dispatch, made.messages);
+  segment(made.experts, items.experts, made.kernels);
+  message(made.combine, items.combine, made.messages);
+  segment(made.after, items.after, made.kernels);
+  return made;
+}
+
+const FusedBackward& Passes::fused_backward(const LayerWork& work) {
+  const auto [place, is_new] = fused_backwards_.try_emplace(&work);
+  FusedBackward& made = place->second;
+  if (!is_new) return made;
+  const BackwardItems items = backward_items(work);
+  segment(made.before, items.before, made.kernels);
+  message(made.combine, items.combine, made.messages);
+  segment(made.experts, items.experts, made.kernels);
+  segment(made.expert_weights, items.expert_weights, made.kernels);
+  message(made.dispatch, items.dispatch, made.messages);
+  segment(made.attention, items.attention, made.kernels);
+  segment(made.weights, items.weights, made.kernels);
+  return made;
+}
+
+Duration Passes::host(Pass pass, Duration forward) const {
+  if (pass == Pass::Forward) return forward;
+  return forward * (layout_.recompute == Recompute::Full ? 3 : 2);
+}
+
+void Passes::segment(std::vector<PassItem>& items, const std::vector<const WorkItem*>& from,
+                     Duration& kernels) const {
+  for (const WorkItem* item : from) {
+    const TimedItem made = timed(*item);
+    items.push_back(made.item);
+    kernels += made.time;
+  }
+}
+
+void Passes::message(std::optional<PassItem>& item, const WorkItem* from,
+                     Duration& messages) const {
+  if (from == nullptr) return;
+  const TimedItem made = timed(*from);
+  item = made.item;
+  messages += made.time;
+}
+
 void Passes::add(PreparedPass& pass, const WorkItem& item) const {
+  const TimedItem made = timed(item);
+  pass.time += made.time;
+  pass.items.push_back(made.item);
+}
+
+Passes::TimedItem Passes::timed(const WorkItem& item) const {
   PassItem made;
   made.name = item.name;
   made.compute = item.compute;
@@ -65,8 +120,7 @@ void Passes::add(PreparedPass& pass, const WorkItem& item) const {
     made.compute += contention(item.compute, beside);
     time = from_seconds((1 - item.hidden) * alone) + std::max(made.compute, beside);
   }
-  pass.time += time;
-  pass.items.push_back(made);
+  return {made, time};
 }
 
 double Passes::seconds(const Message& message) const {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "layout/ffn_work.hpp"
+#include "layout/fused_segments.hpp"
 
 namespace flyover {
 
@@ -197,9 +198,6 @@ class ExpertBlock {
   WorkWriter& w_;
 };
 
-bool travels(const WorkItem& item) {
-  return item.kernels == 0 && item.message && item.message->group == GroupKind::Expert;
-}
 // Kernels between which no message comes, as one item.
 WorkItem together(std::string_view name, std::vector<WorkItem>& items) {
   const auto joins = [](const WorkItem& item) { return !item.message && !item.weight_gradient; };
@@ -227,12 +225,12 @@ void write_experts_backward(WorkWriter& writer) {
   ExpertBlock(writer).backward();
 }
 
-// Beside another micro-batch's other pass, dispatch and combine cost nothing while its kernels
-// run. The kernels of their own layer stand for those: of all micro-batches together they are as
+// Where a schedule has no fused steps: beside another micro-batch's other pass, dispatch and combine
+// cost nothing while its kernels run. The kernels of their own layer stand for those: of all micro-batches together they are as
 // much. Each pass gets as much of the exchange as it has of the kernels.
 void hide_expert_messages(const WorkWriter& writer, LayerWork& work) {
   if (!writer.overlap().experts || writer.layout().expert == 1 ||
-      writer.overlap().dispatch == ExpertDispatch::AllGather) {
+      writer.overlap().dispatch == ExpertDispatch::AllGather || fuses(writer.job(), writer.layout())) {
     return;
   }
   Bytes bytes;

@@ -282,10 +282,7 @@ class Objections {
           layout_.data, layout_.micro_batch, step, neighbours(batch, step));
       return;
     }
-    if (layout_.schedule == PipelineSchedule::DualPipe ||
-        layout_.schedule == PipelineSchedule::DualPipeV) {
-      dual_pipe_batch(batch, step);
-    }
+    if (has_fused_steps(layout_.schedule)) dual_pipe_batch(batch, step);
     if (layout_.schedule != PipelineSchedule::Interleaved) return;
     const Wide p = layout_.pipeline;
     const Wide m = batch / step;
@@ -348,6 +345,11 @@ class Objections {
   void sharding() {
     if (layout_.keep_gathered && layout_.sharding != Sharding::Parameters) {
       add("parameters can be kept gathered only under zero-3, not {}", to_string(layout_.sharding));
+    }
+    if (has_fused_steps(layout_.schedule) && (layout_.sharding == Sharding::Gradients ||
+                                              layout_.sharding == Sharding::Parameters)) {
+      add("{} adds gradients up over a whole step and goes with zero-1 at most, not {}",
+          to_string(layout_.schedule), to_string(layout_.sharding));
     }
     if (layout_.shard_group == 0) return;
     const Wide replicas = Wide{layout_.data} * layout_.context;

@@ -97,9 +97,7 @@ bool enough(const std::vector<StepRepeat>& repeats, std::uint32_t micro_batches)
 
 // The fewest micro-batches that a schedule has a program for.
 std::uint32_t fewest(const PipelineShape& shape) {
-  const bool dual = shape.schedule == PipelineSchedule::DualPipe ||
-                    shape.schedule == PipelineSchedule::DualPipeV;
-  return dual ? 2 * shape.stages : 0;
+  return has_fused_steps(shape.schedule) ? 2 * shape.stages : 0;
 }
 
 }  // namespace

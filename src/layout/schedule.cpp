@@ -193,10 +193,8 @@ class StepCounts {
            (streams(shape_) == 1 || micro_batch % 2 == chunk);
   }
   [[nodiscard]] bool belongs(const PipelineStep& step) const {
-    const bool dual = shape_.schedule == PipelineSchedule::DualPipe ||
-                      shape_.schedule == PipelineSchedule::DualPipeV;
-    const bool known =
-        dual || std::ranges::find(kinds_, step.kind) != kinds_.end();
+    const bool known = has_fused_steps(shape_.schedule) ||
+                       std::ranges::find(kinds_, step.kind) != kinds_.end();
     return known && is_own(step.chunk, step.micro_batch) &&
            (step.kind != StepKind::ForwardBackward ||
             is_own(step.back_chunk, step.back_micro_batch));

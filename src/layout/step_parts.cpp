@@ -21,6 +21,7 @@ struct LayerKey {
   std::uint32_t tensor = 1, context = 1, expert = 1, expert_tensor = 1, micro_batch = 1;
   bool sequence_parallel = false;
   bool late_weights = false;
+  bool fuses = false;
   bool gathered = false;  // Parameters are: nothing narrow is kept of them.
   ContextExchange exchange{};
   Recompute recompute{};
@@ -30,7 +31,7 @@ struct LayerKey {
 
   [[nodiscard]] auto tied() const {
     return std::tie(tensor, context, expert, expert_tensor, micro_batch, sequence_parallel,
-                    late_weights, gathered, exchange, recompute, modules, vocabulary_multiple,
+                    late_weights, fuses, gathered, exchange, recompute, modules, vocabulary_multiple,
                     kind);
   }
   friend bool operator<(const LayerKey& a, const LayerKey& b) { return a.tied() < b.tied(); }
@@ -45,6 +46,7 @@ LayerKey key_of(const Layout& layout, std::uint32_t kind) {
   key.micro_batch = layout.micro_batch;
   key.sequence_parallel = layout.sequence_parallel;
   key.late_weights = splits_gradients(layout.schedule);
+  key.fuses = has_fused_steps(layout.schedule);
   key.gathered = layout.sharding == Sharding::Parameters;
   key.exchange = layout.exchange;
   key.recompute = layout.recompute;

@@ -61,6 +61,10 @@ inline constexpr std::array all_pipeline_schedules = {
   return schedule == PipelineSchedule::ZeroBubbleH1 || schedule == PipelineSchedule::ZeroBubbleV ||
          schedule == PipelineSchedule::DualPipe || schedule == PipelineSchedule::DualPipeV;
 }
+// Whether it has steps that go forward with one micro-batch and back with another.
+[[nodiscard]] constexpr bool has_fused_steps(PipelineSchedule schedule) {
+  return schedule == PipelineSchedule::DualPipe || schedule == PipelineSchedule::DualPipeV;
+}
 // Two micro-batches that come from both ends share a stage: two chunks of the model on every rank,
 // its own stage and the mirror image's, and so two copies of every parameter in the pipeline.
 [[nodiscard]] constexpr bool goes_both_ways(PipelineSchedule schedule) {
