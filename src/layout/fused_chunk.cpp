@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -142,14 +144,15 @@ FusedRun run_fused_chunk(const FusedChunk& chunk, double kernel_rate) {
           picoseconds(exposed)};
 }
 
-Workload fused_chunk_workload(const FusedChunk& chunk, std::string name) {
+Workload fused_chunk_workload(const FusedChunk& chunk, std::string name, std::uint32_t ranks) {
   const PartList list(chunk);
   Workload workload;
   workload.name = std::move(name);
-  workload.ranks = 1;
+  workload.ranks = ranks;
   Program& program = workload.programs.emplace_back();
   program.name = "forward and backward";
-  program.ranks = {0};
+  program.ranks.resize(ranks);
+  std::iota(program.ranks.begin(), program.ranks.end(), 0U);
   for (const Part& part : list.parts()) {
     Operation& op = program.ops.emplace_back();
     op.id = fmt::format("{} {}{}", part.name, part.way, part.layer);

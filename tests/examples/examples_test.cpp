@@ -45,6 +45,7 @@ const std::map<std::string, std::vector<std::string>> clusters_of = {
       "h100-8node-oversubscribed"}},
     {"collective-mix", {"dgx-h100-2node", "mi300x-2node", "pcie-workstation"}},
     {"deepseek-v3-ep64-moe", {"h800-8node-multi-plane"}},
+    {"deepseek-v3-fused-chunk", {"hgx-h800"}},
     {"llama3-70b", {"dgx-h100:8"}},
     {"llama3-70b-tp8-layer", {"dgx-h100", "dgx-b200", "hgx-h800"}},
     {"llama3-8b-dp64-backward", {"dgx-h100:8", "h100-8node-oversubscribed"}},

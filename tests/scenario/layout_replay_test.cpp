@@ -53,7 +53,9 @@ std::vector<Layout> layouts(const Model& model, std::uint32_t gpus, Sharding sha
                                     {4, 1, GPipe},
                                     {4, 2, Interleaved},
                                     {4, 1, ZeroBubbleH1},
-                                    {4, 2, ZeroBubbleV}};
+                                    {4, 2, ZeroBubbleV},
+                                    {4, 1, DualPipe},
+                                    {4, 2, DualPipeV}};
   std::vector<Layout> list;
   for (const Pipeline& pipeline : pipelines) {
     for (const std::uint32_t tensor : {1U, 2U, 8U}) {

@@ -14,7 +14,7 @@
 //   attention F -> dispatch F -> experts F -> combine F -> attention F of the next layer
 //   attention B -> combine B of the layer before -> experts B -> dispatch B -> attention B
 
-#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -62,8 +62,10 @@ struct FusedRun {
 // no more than 1. O(segments); to the picosecond with a rate of 1.
 [[nodiscard]] FusedRun run_fused_chunk(const FusedChunk& chunk, double kernel_rate = 1);
 
-// The same as the operations of one rank, streams "kernels" and "messages", all of recorded
-// durations. For times that were measured while both ran.
-[[nodiscard]] Workload fused_chunk_workload(const FusedChunk& chunk, std::string name);
+// The same as the operations of each of so many ranks, streams "kernels" and "messages", all of
+// recorded durations: for times that were measured while both ran. Operations are named after the
+// segment, its way and the layer's place in the list: "experts B2".
+[[nodiscard]] Workload fused_chunk_workload(const FusedChunk& chunk, std::string name,
+                                            std::uint32_t ranks);
 
 }  // namespace flyover
