@@ -310,6 +310,23 @@ PipelineProgram pipeline_program(const PipelineShape& shape) {
   return program;
 }
 
+PipelineProgram without_fused_steps(PipelineProgram program) {
+  for (std::vector<PipelineStep>& steps : program.stages) {
+    std::vector<PipelineStep> apart;
+    apart.reserve(steps.size());
+    for (const PipelineStep& step : steps) {
+      if (step.kind != StepKind::ForwardBackward) {
+        apart.push_back(step);
+        continue;
+      }
+      apart.push_back({StepKind::Forward, step.chunk, step.micro_batch});
+      apart.push_back({StepKind::Backward, step.back_chunk, step.back_micro_batch});
+    }
+    steps = std::move(apart);
+  }
+  return program;
+}
+
 std::vector<std::string> problems(const PipelineProgram& program) {
   const PipelineShape& shape = program.shape;
   if (program.stages.size() != shape.stages) {

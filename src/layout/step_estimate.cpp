@@ -434,8 +434,10 @@ class Estimate {
     const auto run = [&](std::uint32_t micro_batches) {
       PipelineShape shape = shape_;
       shape.micro_batches = micro_batches;
+      PipelineProgram program = pipeline_program(shape);
+      if (pairs_.empty()) program = without_fused_steps(std::move(program));
       return to_seconds(
-          run_pipeline(pipeline_program(shape), chunk_times_, from_seconds(hop_), pairs_).makespan);
+          run_pipeline(program, chunk_times_, from_seconds(hop_), pairs_).makespan);
     };
     const std::uint32_t period = streams(shape_);
     const std::uint32_t few = 3 * shape_.stages + 2;

@@ -89,6 +89,10 @@ struct PipelineProgram {
 };
 [[nodiscard]] PipelineProgram pipeline_program(const PipelineShape& shape);
 
+// The same with a Forward and then a Backward for every ForwardBackward: where nothing runs beside
+// anything, the output of the first need not wait for the second.
+[[nodiscard]] PipelineProgram without_fused_steps(PipelineProgram program);
+
 // A part of a stage's steps in which each one is like the one `period` before, its micro-batches
 // apart.
 struct StepRepeat {

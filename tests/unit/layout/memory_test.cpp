@@ -403,7 +403,7 @@ TEST_CASE("a stage of dualpipe has its mirror image's parameters beside its own"
     // Twice as many ranks share the optimizer's states.
     CHECK(two.stages[i][MemoryPart::Optimizer].count() ==
           Approx(static_cast<double>(sum(MemoryPart::Optimizer).count()) / 2));
-    CHECK(two.stages[i][Activations] == 5 * one.stages[3][Activations]);
+    CHECK(two.stages[i][Activations] == one.stages[3][Activations] * 5);
   }
   CHECK(stage_parameters(model, dual, 3).head == 128256.0 * 4096);
   model.tied_embeddings = true;

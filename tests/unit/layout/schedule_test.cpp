@@ -156,6 +156,8 @@ TEST_CASE("dualpipes read as in DeepSeek's code", "[schedule]") {
         "F0 F1' F2 F3' F4 B1' F5'+B0 F6+B3' F7'+B2 F8+B5' F9'+B4 B7' B6 I9' I8 W9' W8");
   CHECK(text(stage_steps(shape, 3)) ==
         "F1' F3' F5' F0 I0 W0 F2 F7'+B2 F4+B1' F9'+B4 F6+B3' B6 F8+B5' B8 I7' W7' I9' W9'");
+  CHECK(text(without_fused_steps(pipeline_program(shape)).stages[0]) ==
+        "F0 F2 F4 F1' I1' W1' F3' F6 B3' F5' B0 F8 B5' F7' B2 B7' F9' B4 B9' I6 W6 I8 W8");
   // dualpipev.py for 2 ranks and 5 micro-batches.
   const PipelineShape vee = shape_of(DualPipeV, 2, 2, 5);
   CHECK(text(stage_steps(vee, 0)) ==
