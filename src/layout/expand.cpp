@@ -61,7 +61,7 @@ std::vector<ChunkPass> passes_of(const PipelineStep& step) {
 class Stage {
  public:
   Stage(const StepParts& parts, const Layout& layout, const PipelineShape& shape, Passes& passes,
-        const WriterContext& context, std::uint32_t stage, bool counting)
+        const WriterContext& context, ExchangeList& exchanges, std::uint32_t stage, bool counting)
       : parts_(parts),
         layout_(layout),
         overlap_(parts.job().overlap),
@@ -72,7 +72,7 @@ class Stage {
         chunks_(stage_chunks(parts, layout, stage)),
         last_backward_(chunks_.size()),
         boundary_(parts.boundary_bytes(layout)),
-        writer_(context, counting) {
+        writer_(context, exchanges, counting) {
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       for (const ChunkPass& pass : passes_of(steps_[i])) {
         if (ends_gradients(pass.pass)) last_backward_[pass.chunk] = i;
@@ -198,7 +198,8 @@ class Stage {
                  .backward = &chunks_[backward.chunk],
                  .backward_micro_batch = backward.micro_batch,
                  .forward_done = [&] { send_output(forward); },
-                 .backward_done = [&] { send_output(backward); }});
+                 .backward_done = [&] { send_output(backward); }},
+                held_sms(parts_.job(), layout_));
   }
 
   void receive_input(const ChunkPass& pass) {
@@ -471,6 +472,7 @@ bool has_family(const StepParts& parts, const Layout& layout, GroupKind kind) {
 WriterContext context_of(const StepParts& parts, const Layout& layout) {
   WriterContext context;
   context.slowdown = parts.job().stack.message_slowdown;
+  context.sms = parts.gpu().sms;
   std::uint32_t families = 0;
   for (std::size_t k = 0; k < group_kinds; ++k) {
     const bool has = has_family(parts, layout, static_cast<GroupKind>(k));
@@ -532,15 +534,17 @@ Workload expand_folded(const StepParts& parts, const Layout& layout, const Messa
     workload.groups.push_back(family_of(layout, static_cast<GroupKind>(k)));
   }
   std::vector<std::vector<std::uint32_t>> stages = ranks_of_stages(layout);
+  ExchangeList exchanges;
   for (std::uint32_t stage = 0; stage < layout.pipeline; ++stage) {
     Program& program = workload.programs.emplace_back();
     program.name = fmt::format("stage {}", stage);
     program.ranks = std::move(stages[stage]);
-    program.ops = Stage(parts, layout, folded.shape, passes, context, stage, false)
+    program.ops = Stage(parts, layout, folded.shape, passes, context, exchanges, stage, false)
                       .write(folded.repeats[stage])
                       .take();
   }
   workload.sections = sections_of(folded);
+  for (const auto& exchange : exchanges) workload.exchanges.push_back(*exchange);
   return workload;
 }
 
@@ -564,9 +568,10 @@ std::uint64_t expanded_operations(const StepParts& parts, const Layout& layout,
   const WriterContext context = context_of(parts, layout);
   const FoldedPipeline folded = fold(layout, MicroBatches::Few);
   Passes passes(parts, layout, times);
+  ExchangeList exchanges;
   std::uint64_t sum = 0;
   for (std::uint32_t stage = 0; stage < layout.pipeline; ++stage) {
-    sum += Stage(parts, layout, folded.shape, passes, context, stage, true)
+    sum += Stage(parts, layout, folded.shape, passes, context, exchanges, stage, true)
                .write(folded.repeats[stage])
                .count();
   }

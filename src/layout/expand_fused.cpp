@@ -12,10 +12,11 @@ namespace {
 // The sink of in_fused_order.
 class FusedWriter {
  public:
-  FusedWriter(ProgramWriter& writer, Passes& passes, const FusedStep& step)
+  FusedWriter(ProgramWriter& writer, Passes& passes, const FusedStep& step, bool loses_sms)
       : writer_(writer),
         passes_(passes),
-        step_(step) {}
+        step_(step),
+        loses_sms_(loses_sms) {}
 
   void attention(std::size_t i) { write(i, forward_of(i).attention); }
   void dispatch(std::size_t i) { arriving_ = send(i, forward_of(i).dispatch); }
@@ -63,7 +64,7 @@ class FusedWriter {
       messages += backward_of(i).messages;
       host += passes_.host(Pass::Backward, backward(i).host);
     }
-    const Duration lost = passes_.contention(kernels, messages);
+    const Duration lost = loses_sms_ ? Duration{} : passes_.contention(kernels, messages);
     writer_.kernels("contention", lost);
     writer_.host(std::max(Duration{}, host - kernels - lost));
   }
@@ -110,18 +111,22 @@ class FusedWriter {
   ProgramWriter& writer_;
   Passes& passes_;
   const FusedStep& step_;
+  bool loses_sms_;
   ProgramWriter::Ops arriving_;   // The last message of the forward, and of the backward.
   ProgramWriter::Ops returning_;
 };
 
 }  // namespace
 
-void write_fused(ProgramWriter& writer, Passes& passes, const FusedStep& step) {
-  FusedWriter sink(writer, passes, step);
+void write_fused(ProgramWriter& writer, Passes& passes, const FusedStep& step,
+                 std::uint32_t held_sms) {
+  FusedWriter sink(writer, passes, step, held_sms > 0);
+  writer.hold_sms(held_sms);
   const std::size_t forward = step.forward->units.size();
   const std::size_t backward = step.backward->units.size();
   in_fused_order(sink, forward, backward);
   for (std::size_t i = backward; i < forward; ++i) sink.end_pair(i);
+  writer.hold_sms(0);
 }
 
 }  // namespace flyover

@@ -24,8 +24,9 @@ struct FusedStep {
   std::function<void()> backward_done;
 };
 
-// Kernels of a pair of layers lose to its messages as those of any pass do, and wait for the host
-// code of both.
-void write_fused(ProgramWriter& writer, Passes& passes, const FusedStep& step);
+// Kernels of a pair of layers lose to its messages the SMs that those hold, or where these are not
+// known (0) the stack's contention, and wait for the host code of both.
+void write_fused(ProgramWriter& writer, Passes& passes, const FusedStep& step,
+                 std::uint32_t held_sms);
 
 }  // namespace flyover

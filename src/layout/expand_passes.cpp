@@ -106,6 +106,7 @@ Passes::TimedItem Passes::timed(const WorkItem& item) const {
   made.compute = item.compute;
   made.flops = item.flops;
   made.bytes = item.bytes;
+  made.memory_bound = item.memory_bound;
   made.message_first = item.message_first;
   Duration time = item.compute;
   if (item.message) {
@@ -124,8 +125,7 @@ Passes::TimedItem Passes::timed(const WorkItem& item) const {
 }
 
 double Passes::seconds(const Message& message) const {
-  return to_seconds(times_.time(layout_, message)) *
-         parts_.job().stack.message_slowdown[static_cast<std::size_t>(message.group)];
+  return to_seconds(times_.time(layout_, message)) * slowdown_of(parts_.job().stack, message);
 }
 
 Duration Passes::time(const std::vector<Message>& messages) const {

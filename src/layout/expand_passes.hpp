@@ -28,6 +28,7 @@ struct PassItem {
   Duration compute{};  // Beside the hidden message, if there is one.
   Flops flops;
   Bytes bytes;
+  Duration memory_bound{};  // As WorkItem's.
   // Of the message: what is waited for, and what runs beside the kernels.
   Message exposed;
   Message hidden;

@@ -8,6 +8,16 @@ bool travels(const WorkItem& item) {
   return item.kernels == 0 && item.message && item.message->group == GroupKind::Expert;
 }
 
+double slowdown_of(const SoftwareStack& stack, const Message& message) {
+  return message.exchange ? 1 : stack.message_slowdown[static_cast<std::size_t>(message.group)];
+}
+
+std::uint32_t held_sms(const TrainingJob& job, const Layout& layout) {
+  const Overlap& overlap = job.overlap;
+  const bool own_kernels = overlap.dispatch == ExpertDispatch::Fused && overlap.expert_kernels;
+  return own_kernels && fuses(job, layout) ? overlap.expert_kernels->sms : 0;
+}
+
 bool fuses(const TrainingJob& job, const Layout& layout) {
   return job.overlap.experts && layout.expert > 1 && has_fused_steps(layout.schedule);
 }

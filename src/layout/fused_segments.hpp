@@ -12,6 +12,13 @@ namespace flyover {
 // nothing beside it.
 [[nodiscard]] bool travels(const WorkItem& item);
 
+// What a stack makes of a message's time. Kernels of experts' own have what they lose in theirs.
+[[nodiscard]] double slowdown_of(const SoftwareStack& stack, const Message& message);
+
+// SMs that messages of fused steps hold; 0: none that are known, and kernels lose the stack's
+// contention instead.
+[[nodiscard]] std::uint32_t held_sms(const TrainingJob& job, const Layout& layout);
+
 // Whether fused steps of this layout run two micro-batches beside each other, or one after the
 // other for want of messages to hide.
 [[nodiscard]] bool fuses(const TrainingJob& job, const Layout& layout);

@@ -117,7 +117,7 @@ class Estimate {
 
   [[nodiscard]] double time(const Message& message) const {
     if (times_ == nullptr) return 0;
-    return to_seconds(times_->time(layout_, message)) * slowdown(message.group);
+    return to_seconds(times_->time(layout_, message)) * slowdown_of(job_.stack, message);
   }
   [[nodiscard]] double slowdown(GroupKind kind) const {
     return job_.stack.message_slowdown[static_cast<std::size_t>(kind)];
@@ -293,7 +293,7 @@ class Estimate {
     for (auto unit = backward.rbegin(); unit != backward.rend(); ++unit) {
       chunk.backward.push_back(backward_segments(*unit->work));
     }
-    Duration time = run_fused_chunk(chunk, 1 / (1 + job_.stack.contention)).span;
+    Duration time = run_fused_chunk(chunk, kernel_rate()).span;
     const std::int64_t share = layout_.recompute == Recompute::Full ? 3 : 2;
     for (std::size_t i = 0; i < forward.size() || i < backward.size(); ++i) {
       Duration idle{};
@@ -309,6 +309,16 @@ class Estimate {
       time += std::max(Duration{}, idle);
     }
     return time;
+  }
+  // Of kernels beside messages. Those that wait for memory do not miss the SMs that are held.
+  [[nodiscard]] double kernel_rate() const {
+    const std::uint32_t held = held_sms(job_, layout_);
+    if (held == 0) return 1 / (1 + job_.stack.contention);
+    Ledger sum;
+    for (const Passes& stage : stage_) sum.add(stage.forward).add(stage.backward);
+    const double kernels = sum[StepPart::Compute] + sum[StepPart::Recompute];
+    const double sms = parts_.gpu().sms;
+    return (sms - held) / (sms - held * sum.memory_bound / kernels);
   }
   [[nodiscard]] const ForwardSegments& forward_segments(const LayerWork& work) {
     const auto [place, is_new] = forward_segments_.try_emplace(&work);
