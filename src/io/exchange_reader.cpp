@@ -9,6 +9,7 @@
 #include "flyover/io/expert_load_reader.hpp"
 #include "flyover/io/expert_words.hpp"
 #include "flyover/io/model_reader.hpp"
+#include "flyover/moe/popularity.hpp"
 #include "io/beside.hpp"
 
 namespace flyover::io {
@@ -153,11 +154,15 @@ class ExchangeReader {
     }
     if (field.has("sampled")) routing.sampled = field["sampled"].boolean();
     if (field.has("seed")) {
-      const std::int64_t seed = field["seed"].integer();
-      if (seed < 0) field["seed"].fail("expected a seed of zero or more");
+      routing.seed = seed(field["seed"]);
       if (!routing.sampled) field["seed"].fail("draws nothing without \"sampled\": true");
-      routing.seed = static_cast<std::uint64_t>(seed);
     }
+  }
+
+  static std::uint64_t seed(const Field& field) {
+    const std::int64_t value = field.integer();
+    if (value < 0) field.fail("expected a seed of zero or more");
+    return static_cast<std::uint64_t>(value);
   }
 
   void read_groups(const Field& field) {
@@ -197,7 +202,7 @@ class ExchangeReader {
     }
   }
 
-  // {"zipf": 1}, {"file": "load.json"} or one number for each expert.
+  // {"zipf": 1, "seed": 1}, {"file": "load.json", "layer": 3} or one number for each expert.
   void read_popularity(const Field& field) {
     std::vector<double>& popularity = out_.routing.popularity;
     const std::uint32_t experts = out_.routing.experts;
@@ -207,17 +212,20 @@ class ExchangeReader {
         if (popularity.back() < 0) own.fail("expected zero or more");
       }
     } else {
-      field.allow_only({"zipf", "file"});
       if (field.has("zipf") == field.has("file")) {
         field.fail("expected either \"zipf\" or a \"file\"");
       }
       if (field.has("file")) {
+        field.allow_only({"file", "layer"});
+        std::optional<std::uint32_t> layer;
+        if (field.has("layer")) layer = field["layer"].count(0);
         popularity = field["file"].parsed(
-            [&](const std::string& path) { return load_expert_load(beside(file_, path)); });
+            [&](const std::string& path) { return read_expert_load(beside(file_, path), layer); });
       } else {
+        field.allow_only({"zipf", "seed"});
         const double exponent = field["zipf"].number();
         if (exponent < 0) field["zipf"].fail("expected an exponent of zero or more");
-        popularity = zipf_popularity(experts, exponent);
+        popularity = zipf_popularity(experts, exponent, field.has("seed") ? seed(field["seed"]) : 1);
       }
     }
     if (popularity.size() != experts) {

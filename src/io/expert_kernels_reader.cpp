@@ -53,9 +53,11 @@ void read_message(const Field& group, ExpertKernels& kernels) {
 void read_sms(const Field& group, ExpertKernels& kernels) {
   group.allow_only({"count", "per_channel", "read", "write", "source", "fitted"});
   check_origin(group);
-  kernels.sms = group["count"].count();
   kernels.sms_per_channel = group.has("per_channel") ? group["per_channel"].count(1, 2) : 1;
-  if (!group.has("read") && !group.has("write")) return;
+  // Without a number the kernels take what their rates call for.
+  if (group.has("count")) kernels.sms = group["count"].count();
+  if (kernels.sms > 0 && !group.has("read") && !group.has("write")) return;
+  if (kernels.sms == 0 && kernels.sms_per_channel > 1) static_cast<void>(group["count"].count());
   kernels.sm_read_GBps = group["read"].bandwidth().per_second() / 1e9;
   kernels.sm_write_GBps = group["write"].bandwidth().per_second() / 1e9;
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <memory>
 
 #include <fmt/format.h>
@@ -102,13 +101,6 @@ double payload_bytes(std::string_view word, std::uint32_t hidden) {
   const auto found = std::ranges::find(payloads, word, &Payload::word);
   require(found != payloads.end(), "a payload of the list");
   return found->bytes_per_value * hidden;
-}
-
-std::vector<double> zipf_popularity(std::uint32_t experts, double exponent) {
-  std::vector<double> popularity;
-  popularity.reserve(experts);
-  for (std::uint32_t e = 1; e <= experts; ++e) popularity.push_back(std::pow(e, -exponent));
-  return popularity;
 }
 
 ExpertRouting routing_of(const Model& model) {

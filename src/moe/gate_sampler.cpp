@@ -31,6 +31,11 @@ GateSampler::GateSampler(const ExpertRouting& routing)
     opened_.reserve(groups_);
     open_.assign(groups_, 0);
     runners_.resize(groups_);
+    ranking_.resize(groups_);
+    first_time_.resize(kept_);
+    for (std::uint32_t left = size; left > 0; --left) per_left_.push_back(1.0 / left);
+    // Of a group that has none left.
+    per_left_.push_back(std::numeric_limits<double>::infinity());
   }
   whole_ = {groups_};
   wheels_.push_back(wheel(0, routing.experts));
@@ -165,41 +170,59 @@ void GateSampler::draw_group_max(Random& random, std::span<std::uint32_t> chosen
   }
 }
 
-GateSampler::Bell GateSampler::ring(Runner& runner, Random& random) {
+double GateSampler::time_of_next(Runner& runner, Random& random) {
+  if (weight_.empty()) return random.exponential() * per_left_[runner.rung];
   const Wheel& wheel = wheels_[runner.group];
   if (runner.left <= wheel.weight * 1e-6) {  // Of which rounding is no small part.
     runner.left = 0;
     for (std::uint32_t e = wheel.first; e < wheel.first + wheel.size; ++e) {
-      if (!taken(e)) runner.left += weight_.empty() ? 1 : weight_[e];
+      if (!taken(e)) runner.left += weight_[e];
     }
-    if (runner.left <= 0) return {.time = std::numeric_limits<double>::infinity(), .expert = 0};
+    if (runner.left <= 0) return std::numeric_limits<double>::infinity();
   }
-  runner.time += random.exponential() / runner.left;
+  return random.exponential() / runner.left;
+}
+
+std::uint32_t GateSampler::expert_of_next(Runner& runner, Random& random) {
+  if (!(runner.time < std::numeric_limits<double>::infinity())) return 0;  // Of none.
   const std::uint32_t expert = next_of(std::span(&runner.group, 1), random);
-  runner.left -= weight_.empty() ? 1 : weight_[expert];
-  return {.time = runner.time, .expert = expert};
+  if (!weight_.empty()) runner.left -= weight_[expert];
+  return expert;
 }
 
 void GateSampler::draw_sum_of_two(Random& random, std::span<std::uint32_t> chosen) {
+  // When all are alike, who rings does not depend on when: groups that are dropped need no names.
+  const bool alike = weight_.empty();
   for (std::uint32_t g = 0; g < groups_; ++g) {
     Runner& runner = runners_[g];
-    runner = {.group = g, .left = wheels_[g].weight, .first = {}, .second = {}};
-    runner.first = ring(runner, random);
-    runner.second = ring(runner, random);
-    runner.score = portable_exp_minus(runner.first.time) + portable_exp_minus(runner.second.time);
+    runner = {.group = g, .left = wheels_[g].weight};
+    runner.time = time_of_next(runner, random);
+    if (!alike) runner.expert = expert_of_next(runner, random);
+    runner.rung = 1;
+    runner.second_time = runner.time + time_of_next(runner, random);
+    if (!alike) runner.second = expert_of_next(runner, random);
+    ranking_[g] = {portable_exp_minus(runner.time) + portable_exp_minus(runner.second_time), g};
   }
-  std::ranges::partial_sort(runners_, runners_.begin() + kept_,
-                            [](const Runner& a, const Runner& b) {
-                              return a.score != b.score ? a.score > b.score : a.group < b.group;
-                            });
-  const std::span<Runner> kept = std::span(runners_).first(kept_);
+  std::ranges::partial_sort(ranking_, ranking_.begin() + kept_, [](const Rank& a, const Rank& b) {
+    return a.score != b.score ? a.score > b.score : a.group < b.group;
+  });
+  for (std::uint32_t i = 0; i < kept_; ++i) first_time_[i] = runners_[ranking_[i].group].time;
   for (std::uint32_t& expert : chosen) {
-    Runner& best =
-        *std::ranges::min_element(kept, {}, [](const Runner& runner) { return runner.first.time; });
-    expert = best.first.expert;
-    best.first = best.second;
-    // Drawn when they are looked at, but for the first two.
-    best.second = ring(best, random);
+    std::uint32_t best = 0;
+    for (std::uint32_t i = 1; i < kept_; ++i) {
+      if (first_time_[i] < first_time_[best]) best = i;
+    }
+    Runner& runner = runners_[ranking_[best].group];
+    expert = alike ? next_of(std::span(&runner.group, 1), random) : runner.expert;
+    if (runner.rung == 1) {
+      runner.time = runner.second_time;
+      runner.expert = runner.second;
+    } else {
+      runner.time += time_of_next(runner, random);
+      if (!alike) runner.expert = expert_of_next(runner, random);
+    }
+    ++runner.rung;
+    first_time_[best] = runner.time;
   }
 }
 

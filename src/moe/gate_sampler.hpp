@@ -40,17 +40,18 @@ class GateSampler {
     std::vector<double> keep;
     std::vector<std::uint32_t> alias;
   };
-  struct Bell {
+  struct Runner {  // A group, by its next clock to ring.
+    std::uint32_t group = 0;
+    std::uint32_t rung = 0;  // Before it.
+    double left = 0;         // Weight of those whose names are not drawn.
     double time = 0;
     std::uint32_t expert = 0;
+    std::uint32_t second = 0;  // The one after the first.
+    double second_time = 0;
   };
-  struct Runner {  // A group, by its next clocks to ring.
+  struct Rank {
+    double score = 0;
     std::uint32_t group = 0;
-    double time = 0;   // Of the last that was drawn.
-    double left = 0;   // Weight of those that were not.
-    double score = 0;  // Sum of the two best.
-    Bell first;
-    Bell second;
   };
 
   [[nodiscard]] Wheel wheel(std::uint32_t first, std::uint32_t size) const;
@@ -59,7 +60,8 @@ class GateSampler {
   std::uint32_t take(std::uint32_t expert);
   // The next to ring among the clocks of the wheels that have not.
   std::uint32_t next_of(std::span<const std::uint32_t> wheels, Random& random);
-  Bell ring(Runner& runner, Random& random);
+  [[nodiscard]] double time_of_next(Runner& runner, Random& random);
+  std::uint32_t expert_of_next(Runner& runner, Random& random);
   void draw_best(Random& random, std::span<std::uint32_t> chosen);
   void draw_group_max(Random& random, std::span<std::uint32_t> chosen);
   void draw_sum_of_two(Random& random, std::span<std::uint32_t> chosen);
@@ -75,6 +77,9 @@ class GateSampler {
   std::vector<std::uint64_t> open_;   // By group, likewise.
   std::vector<std::uint32_t> opened_;
   std::vector<Runner> runners_;
+  std::vector<Rank> ranking_;
+  std::vector<double> first_time_;  // Of the groups that are kept.
+  std::vector<double> per_left_;    // By the number that rang: 1 / the others.
 };
 
 }  // namespace flyover::moe

@@ -1,6 +1,7 @@
 #include "moe/kernel_limits.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -71,7 +72,7 @@ KernelUse kernel_use(const ExpertExchange& exchange, CollectiveOp op, std::uint3
   KernelUse use;
   use.sms = exchange.sms > 0 ? exchange.sms : kernels.sms;
   use.channels = use.sms / kernels.sms_per_channel;
-  if (use.channels == 0) {
+  if (use.channels == 0 && use.sms > 0) {
     throw InputError(fmt::format("{} needs {} SMs per channel, got {}", kernels.name,
                                  kernels.sms_per_channel, use.sms));
   }
@@ -110,6 +111,21 @@ std::vector<CopyWork> copy_work(const ExpertExchange& exchange, const ExpertGrou
     }
   }
   return work;
+}
+
+std::uint32_t sms_for(const ExpertExchange& exchange, CollectiveOp op, const ExpertGroup& group,
+                      const std::vector<CopyWork>& work, double link_seconds) {
+  const ExpertKernels& kernels = *exchange.kernels;
+  require(kernels.sms_per_channel == 1 && kernels.sm_write_GBps > 0, "SMs of known rates");
+  const bool hops = exchange.mode == ExpertMode::Normal && group.nodes() > 1;
+  double copying = 0;
+  for (const CopyWork& own : work) {
+    copying = std::max(copying, pooled_seconds(kernels, returns(op), hops, own,
+                                               message_bytes(exchange, op)));
+  }
+  const double needed = link_seconds > 0 ? std::ceil(1.25 * copying / link_seconds) : 0;
+  const auto sms = static_cast<std::uint32_t>(std::max(4.0, needed));
+  return sms + sms % 2;
 }
 
 KernelLimit kernel_limit(const ExpertExchange& exchange, CollectiveOp op, const ExpertGroup& group,

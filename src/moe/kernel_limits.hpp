@@ -15,7 +15,7 @@ namespace flyover {
 
 // How the kernels are run.
 struct KernelUse {
-  std::uint32_t sms = 0;
+  std::uint32_t sms = 0;  // 0: as many as sms_for() says.
   std::uint32_t channels = 0;
   std::uint32_t chunk = 0;  // Tokens per network write; 0: the library has no chunks.
 };
@@ -41,6 +41,12 @@ struct KernelLimit {
   double seconds = 0;   // That the call takes at least while bytes flow.
   std::string binding;  // "sms (20)", "writes of 8 tokens", "window of 128 tokens".
 };
+// What a library that states no number takes: enough to keep up with links that need so many seconds
+// for the slowest rank, and a quarter more; even, and at least four (DeepEP V2's rule, MOE.md 1.5).
+[[nodiscard]] std::uint32_t sms_for(const ExpertExchange& exchange, CollectiveOp op,
+                                    const ExpertGroup& group, const std::vector<CopyWork>& work,
+                                    double link_seconds);
+
 // Of the slowest rank. `round_trip`: of the network's wires.
 [[nodiscard]] KernelLimit kernel_limit(const ExpertExchange& exchange, CollectiveOp op,
                                        const ExpertGroup& group, const ExpertCopies& copies,

@@ -19,20 +19,19 @@ double share_of(const std::vector<ExpertLinkShare>& entries, const LinkClass& li
   return 0;
 }
 
-LinkFamily link_family_of(const LinkClass& link) {
+}  // namespace
+
+LinkFamily family_of(const LinkClass& link) {
   if (link.family == "network") return LinkFamily::Network;
   if (link.family == "pcie" || link.family == "cpu") return LinkFamily::Other;
   return LinkFamily::Nvlink;
 }
 
-}  // namespace
-
 LinkShares::LinkShares(const LinkClasses& classes, const ExpertKernels& kernels, bool combine)
     : classes_(classes),
       kernels_(kernels) {
   for (const LinkClass& link : classes.all()) {
-    const LinkFamily family = link_family_of(link);
-    families_.push_back(family);
+    const LinkFamily family = family_of(link);
     shares_.push_back(
         family == LinkFamily::Other
             ? 1

@@ -9,7 +9,9 @@
 
 namespace flyover {
 
+// NVLink and its kin, the network, and PCIe with what joins it.
 enum class LinkFamily : std::uint8_t { Nvlink, Network, Other };
+[[nodiscard]] LinkFamily family_of(const LinkClass& link);
 
 // The share of every link's bandwidth that kernels reach: ExpertLinkShare of NVLink inside nodes and
 // of the network's links; PCIe and what else lies between them is taken as it is. Borrows all.
@@ -19,13 +21,11 @@ class LinkShares {
 
   // Throws InputError, naming the generation, when the library says nothing of it.
   [[nodiscard]] double of(LinkId link) const;
-  [[nodiscard]] LinkFamily family(LinkId link) const { return families_[classes_.of(link)]; }
 
  private:
   const LinkClasses& classes_;
   const ExpertKernels& kernels_;
-  std::vector<double> shares_;  // By class.
-  std::vector<LinkFamily> families_;
+  std::vector<double> shares_;  // By class; 0: not known.
 };
 
 }  // namespace flyover

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "flyover/base/error.hpp"
+#include "flyover/moe/popularity.hpp"
 #include "moe/routing_check.hpp"
 
 namespace flyover {
@@ -84,8 +85,9 @@ std::vector<std::uint32_t> expert_slots(const ExpertRouting& routing, const Expe
     for (std::uint32_t s = 0; s < slots; ++s) expert[s] = s % routing.experts;
     return expert;
   }
-  const std::vector<double> load =
-      routing.popularity.empty() ? std::vector<double>(routing.experts, 1) : routing.popularity;
+  const std::vector<double> load = routing.popularity.empty()
+                                       ? std::vector<double>(routing.experts, 1)
+                                       : loads_of_popularity(routing.popularity, routing.chosen);
   if (routing.placement == Placement::Global) {
     return eplb(load, {.slots = slots, .groups = 1, .nodes = 1, .gpus = group.ranks()});
   }

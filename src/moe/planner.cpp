@@ -67,6 +67,7 @@ struct ExpertPlanner::Impl {
   LinkClasses classes;
   LoadMap scratch;
   std::map<Key, ExpertPlan> plans;
+  std::map<std::pair<const ExpertExchange*, std::vector<std::uint32_t>>, ExpertCopies> copies;
 
   // One call, while its plan is made.
   struct Call {
@@ -83,6 +84,7 @@ struct ExpertPlanner::Impl {
     double network = 0;
     double most = 0;
     LinkId slowest{};
+    bool other = false;  // PCIe or what lies between carries bytes too.
   };
   // The wires of the longest paths.
   struct Latencies {
@@ -211,9 +213,16 @@ ExpertPlanner::Impl::LinkTimes ExpertPlanner::Impl::link_times(const std::vector
       times.most = seconds;
       times.slowest = hop.link;
     }
-    const LinkClass& link = classes.all()[classes.of(hop.link)];
-    double& family = link.family == "network" ? times.network : times.nvlink;
-    family = std::max(family, seconds);
+    switch (family_of(classes.all()[classes.of(hop.link)])) {
+      case LinkFamily::Network:
+        times.network = std::max(times.network, seconds);
+        break;
+      case LinkFamily::Nvlink:
+        times.nvlink = std::max(times.nvlink, seconds);
+        break;
+      case LinkFamily::Other:
+        times.other = true;
+    }
   }
   return times;
 }
@@ -323,19 +332,23 @@ void ExpertPlanner::Impl::kernels(const Call& call, ExpertPlan& plan) {
   const ExpertExchange& exchange = call.exchange;
   const ExpertKernels& kernels = *exchange.kernels;
   const bool combine = call.op == CollectiveOp::MoeCombine;
-  const KernelUse use =
-      kernel_use(exchange, call.op, static_cast<std::uint32_t>(call.ranks.size()));
+  KernelUse use = kernel_use(exchange, call.op, static_cast<std::uint32_t>(call.ranks.size()));
   const ExchangeFlows flows = exchange_flows(exchange, call.op, call.group, call.copies);
   const std::vector<CopyWork> work = copy_work(exchange, call.group, call.copies);
   plan.traffic = traffic_of(exchange, call.op, call.group, call.copies, flows);
-  plan.sms = exchange.hook ? 0 : use.sms;
   plan.local_copies = local_copy_bytes(exchange, call.op, call.group, work) / call.size;
-  plan.plan.channels = use.channels;
 
   const Latencies latencies = add_flows(call, flows);
   const auto loads = take_loads(call);
   const LinkTimes times = link_times(*loads, call.size);
   plan.plan.loads = loads;
+
+  if (use.sms == 0) {
+    use.sms = sms_for(exchange, call.op, call.group, work, times.most);
+    use.channels = use.sms;
+  }
+  plan.sms = exchange.hook ? 0 : use.sms;
+  plan.plan.channels = use.channels;
 
   const bool spans = call.group.nodes() > 1;
   KernelLimit limit = kernel_limit(exchange, call.op, call.group, call.copies, flows, work, use,
@@ -383,10 +396,6 @@ void ExpertPlanner::Impl::fused(const Call& call, ExpertPlan& plan) {
                                  kernels.name, call.group.nodes()));
   }
   const GpuModel& gpu = topology.gpu_model(call.ranks.front());
-  if (call.ranks.size() > 1 && scale_up_class(gpu).family != "nvlink") {
-    throw InputError(fmt::format("{}: the kernel works over NVLink, which {} has not", kernels.name,
-                                 gpu.name));
-  }
   const auto flops = gpu.flops.find(exchange.dtype);
   if (flops == gpu.flops.end()) {
     throw InputError(fmt::format("{} has no rate for \"{}\"", gpu.name, exchange.dtype));
@@ -401,6 +410,10 @@ void ExpertPlanner::Impl::fused(const Call& call, ExpertPlan& plan) {
   const Latencies latencies = add_flows(call, flows);
   plan.plan.loads = take_loads(call);
   const LinkTimes times = link_times(*plan.plan.loads, call.size);
+  if (times.other) {
+    throw InputError(fmt::format("{}: the kernel works over NVLink, which does not join all of {}",
+                                 kernels.name, fmt::join(call.ranks, ", ")));
+  }
 
   const ExpertRouting& routing = exchange.routing;
   const auto ranks = static_cast<std::uint32_t>(call.ranks.size());
@@ -453,7 +466,11 @@ ExpertPlan ExpertPlanner::Impl::make(const ExpertExchange& exchange, CollectiveO
   std::vector<std::uint32_t> domain;
   for (const std::uint32_t rank : ranks) domain.push_back(static_cast<std::uint32_t>(index(topology.node_of_rank(rank))));
   call.group = expert_group(domain);
-  call.copies = expert_copies(exchange, call.group);
+  // Dispatch and combine move the same tokens.
+  const auto [known, fresh] =
+      copies.try_emplace({&exchange, std::vector<std::uint32_t>(ranks.begin(), ranks.end())});
+  if (fresh) known->second = expert_copies(exchange, call.group);
+  call.copies = known->second;
 
   ExpertPlan plan;
   plan.balanced = call.copies.balanced;

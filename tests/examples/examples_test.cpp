@@ -45,6 +45,8 @@ const std::map<std::string, std::vector<std::string>> clusters_of = {
       "h100-8node-oversubscribed"}},
     {"collective-mix", {"dgx-h100-2node", "mi300x-2node", "pcie-workstation"}},
     {"deepseek-v3-2048", {"deepseek-mpft"}},
+    {"deepseek-v3-decode-ep320", {"hgx-h800:40"}},
+    {"deepseek-v3-ep64-deepep", {"h800-8node-multi-plane", "dgx-h100:8"}},
     {"deepseek-v3-ep64-moe", {"h800-8node-multi-plane"}},
     {"deepseek-v3-fused-chunk", {"hgx-h800"}},
     {"llama3-70b", {"dgx-h100:8"}},

@@ -11,7 +11,7 @@ namespace flyover::test {
 
 namespace {
 
-enum class Happening : std::uint32_t { ChannelFree, LeftNic, Arrived, Forwarded, LeftGpu, InPlace };
+enum class Happening : std::uint32_t { ChannelFree, LeftNic, Arrived, Forwarded, LeftGpu, Released, InPlace };
 
 // Serves in the order in which it is asked.
 class Port {
@@ -153,9 +153,13 @@ class Run {
         forward(id);
         break;
       case Happening::LeftGpu:
-        if (--chunks_[chunk.whole].pending == 0) release(chunks_[chunk.whole]);
+        if (--chunks_[chunk.whole].pending == 0) release(chunk.whole);
         at(nvlink_in_[chunk.to].serve(now, bytes, machine_.nvlink_rate) + machine_.nvlink_latency,
            Happening::InPlace, id);
+        break;
+      case Happening::Released:
+        channel(chunk.from, chunk.channel).in_flight[chunk.node] -= chunk.tokens;
+        start(chunk.from, chunk.channel);
         break;
       case Happening::InPlace:
         last_ = std::max(last_, now);
@@ -189,13 +193,14 @@ class Run {
                                             machine_.nvlink_rate),
          Happening::LeftGpu, chunks_.size() - 1);
     }
-    if (chunks_[id].pending == 0) release(chunks_[id]);
+    if (chunks_[id].pending == 0) release(id);
   }
 
-  // The sender hears of it without delay: what the news takes is short beside what a ring holds.
-  void release(const Chunk& chunk) {
-    channel(chunk.from, chunk.channel).in_flight[chunk.node] -= chunk.tokens;
-    start(chunk.from, chunk.channel);
+  // Seen at a poll, told over the network, and seen there at another.
+  void release(std::size_t id) {
+    const bool local = chunks_[id].forwarder == chunks_[id].from;
+    at(events_.now() + kernels_.poll + (local ? Duration{} : machine_.network_latency),
+       Happening::Released, id);
   }
 
   const ExpertExchange& exchange_;

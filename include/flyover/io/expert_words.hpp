@@ -33,9 +33,6 @@ void take_kernels(ExpertExchange& exchange, const std::string& name_or_path);
 // Of a copy, scales included. Requires one of the words.
 [[nodiscard]] double payload_bytes(std::string_view word, std::uint32_t hidden);
 
-// Zipf's law: the e-th expert, from 1, is chosen in proportion to e to the power of -exponent.
-[[nodiscard]] std::vector<double> zipf_popularity(std::uint32_t experts, double exponent);
-
 // How a model with experts chooses them: of groups, where it has any to choose, with V3's gate.
 // Throws InputError for a model without experts.
 [[nodiscard]] ExpertRouting routing_of(const Model& model);

@@ -32,7 +32,8 @@ struct EplbShape {
 [[nodiscard]] std::vector<std::uint32_t> eplb(std::span<const double> load, const EplbShape& shape);
 
 // The expert of every slot of a group, by `routing.placement`; slot s is on rank
-// s / (slots / ranks). Loads are the popularity, or equal. Throws InputError as expert_copies does.
+// s / (slots / ranks). Loads are loads_of_popularity, or equal. Throws InputError as expert_copies
+// does.
 [[nodiscard]] std::vector<std::uint32_t> expert_slots(const ExpertRouting& routing,
                                                       const ExpertGroup& group);
 

@@ -76,7 +76,7 @@ struct CollectiveStats {
   std::uint32_t channels = 0;
   std::string bottleneck;
   std::vector<AlternativeTime> alternatives;
-  std::optional<ExpertStats> experts;
+  std::optional<ExpertStats> experts = {};  // Of exchanges of experts.
 };
 
 // A class of resources: links of one kind, SMs, HBM.

@@ -82,7 +82,8 @@ struct ExpertKernels {
   std::uint32_t alignment = 1;           // rounded up to a multiple.
 
   std::uint32_t most_ranks = 0;  // That the kernels are made for; 0: any number.
-  std::uint32_t sms = 0;  // When the exchange does not say.
+  // When the exchange does not say; 0: what their rates call for (src/moe/kernel_limits.hpp).
+  std::uint32_t sms = 0;
   std::uint32_t sms_per_channel = 2;
   double sm_read_GBps = 0;  // Of one SM that copies.
   double sm_write_GBps = 0;
