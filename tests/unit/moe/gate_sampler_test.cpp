@@ -243,17 +243,18 @@ TEST_CASE("portable functions are those of the standard library", "[moe]") {
 TEST_CASE("the ziggurat draws exponential times", "[moe]") {
   Random random(3, 0);
   constexpr int draws = 1'000'000;
-  constexpr int bins = 100;
+  constexpr std::size_t bins = 100;
   std::vector<double> hits(bins, 0);
   double beyond = 0;
   for (int i = 0; i < draws; ++i) {
     const double x = random.exponential();
     // Bins of equal probability.
-    ++hits[std::min(bins - 1, static_cast<int>(bins * (1 - std::exp(-x))))];
+    ++hits[std::min(bins - 1, static_cast<std::size_t>(bins * (1 - std::exp(-x))))];
     if (x > moe::Ziggurat::tail) ++beyond;
   }
   double chi = 0;
-  for (const double n : hits) chi += (n - draws / bins) * (n - draws / bins) / (draws / bins);
+  constexpr double each = static_cast<double>(draws) / bins;
+  for (const double n : hits) chi += (n - each) * (n - each) / each;
   CHECK(chi < bins - 1 + 4 * std::sqrt(2.0 * (bins - 1)));
   const double expected = draws * std::exp(-moe::Ziggurat::tail);
   CHECK(std::abs(beyond - expected) < 4 * std::sqrt(expected));
