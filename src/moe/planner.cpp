@@ -67,7 +67,7 @@ struct ExpertPlanner::Impl {
   LinkClasses classes;
   LoadMap scratch;
   std::map<Key, ExpertPlan> plans;
-  std::map<std::pair<const ExpertExchange*, std::vector<std::uint32_t>>, ExpertCopies> copies;
+  std::map<std::pair<const ExpertExchange*, std::vector<std::uint32_t>>, ExpertCopies> known_copies;
 
   // One call, while its plan is made.
   struct Call {
@@ -468,7 +468,7 @@ ExpertPlan ExpertPlanner::Impl::make(const ExpertExchange& exchange, CollectiveO
   call.group = expert_group(domain);
   // Dispatch and combine move the same tokens.
   const auto [known, fresh] =
-      copies.try_emplace({&exchange, std::vector<std::uint32_t>(ranks.begin(), ranks.end())});
+      known_copies.try_emplace({&exchange, std::vector<std::uint32_t>(ranks.begin(), ranks.end())});
   if (fresh) known->second = expert_copies(exchange, call.group);
   call.copies = known->second;
 

@@ -20,6 +20,7 @@
 #include "support/cases.hpp"
 #include "support/cluster.hpp"
 #include "support/clusters.hpp"
+#include "support/expert_cluster.hpp"
 #include "support/shared.hpp"
 
 using namespace flyover;
@@ -438,4 +439,40 @@ TEST_CASE("overlap-contention-a100: kernels slow down beside an all-gather, by l
     CHECK(slowdown == Approx(kernel.modelled).epsilon(0.01));
     CHECK(slowdown < kernel.measured);
   }
+}
+
+TEST_CASE("deepep-normal-h800: which tier binds normal kernels, and at what bandwidth", "[cases]") {
+  const auto answer = answer_of("deepep-normal-h800");
+  if (!answer) return;
+  const std::uint32_t ranks = GENERATE(8U, 16U, 32U, 64U);
+  CAPTURE(ranks);
+  const Cluster cluster(test::h800_planes(ranks / 8));
+  const ExpertExchange exchange = test::deepep_normal(ranks);
+  const auto bandwidth = [&](CollectiveOp op) {
+    const ExpertPlan plan = test::expert_plan(cluster, exchange, op, ranks);
+    CHECK(plan.plan.bottleneck.starts_with(ranks <= 16 ? "nvlink" : "nic"));
+    return bottleneck_bandwidth(plan.traffic, plan.plan.alone, ranks > 8);
+  };
+  const auto expected = [&](const char* op) {  // "153 NVLink"
+    return std::stod((*answer)[op][std::to_string(ranks)].get<std::string>());
+  };
+  CHECK(bandwidth(CollectiveOp::MoeDispatch) == Approx(expected("dispatch")).epsilon(0.10));
+  CHECK(bandwidth(CollectiveOp::MoeCombine) == Approx(expected("combine")).epsilon(0.10));
+}
+
+TEST_CASE("deepep-lowlatency: latency of low-latency kernels", "[cases]") {
+  const auto answer = answer_of("deepep-lowlatency");
+  if (!answer) return;
+  const std::uint32_t ranks = GENERATE(8U, 16U, 32U, 64U, 128U, 256U);
+  CAPTURE(ranks);
+  const Cluster cluster(test::h800_planes(ranks / 8));
+  const ExpertExchange exchange = test::deepep_low_latency();
+  const auto microseconds = [&](CollectiveOp op) {
+    return to_microseconds(test::expert_plan(cluster, exchange, op, ranks).plan.alone);
+  };
+  const auto expected = [&](const char* op) {
+    return (*answer)[op][std::to_string(ranks)].get<double>();
+  };
+  CHECK(microseconds(CollectiveOp::MoeDispatch) == Approx(expected("dispatch_us")).epsilon(0.10));
+  CHECK(microseconds(CollectiveOp::MoeCombine) == Approx(expected("combine_us")).epsilon(0.10));
 }

@@ -397,7 +397,7 @@ TEST_CASE("groups that the kernels cannot serve are refused in words", "[moe][pl
   CHECK_THROWS_WITH(expert_plan(lone, through_nics, dispatch, 8),
                     "writes through NICs inside a node need a network, and the topology has one "
                     "node");
-  const Cluster apart(read(R"({"node": {"preset": "hgx-h800"}, "nodes": 2})"));
+  const Cluster apart(read(R"({"node": {"preset": "hgx-h800"}, "nodes": 2, "fabric": {"type": "none"}})"));
   CHECK_THROWS_AS(expert_plan(apart, deepep_normal(16), dispatch, 16), SimulationError);
 }
 
