@@ -34,13 +34,14 @@ struct OverlapFlag {
   std::string_view key;
   bool Overlap::*member;
 };
-constexpr std::array<OverlapFlag, 6> overlap_flags = {{
+constexpr std::array<OverlapFlag, 7> overlap_flags = {{
     {"gradients", &Overlap::gradients},
     {"parameters", &Overlap::parameters},
     {"pipeline", &Overlap::pipeline},
     {"scatter_boundary", &Overlap::scatter_boundary},
     {"context", &Overlap::context},
     {"experts", &Overlap::experts},
+    {"mutual_slowdown", &Overlap::mutual_slowdown},
 }};
 
 Optimizer read_optimizer(const Field& field) {

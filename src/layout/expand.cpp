@@ -192,6 +192,7 @@ class Stage {
     receive_input(backward);
     wait_for_host();
     wait_for_host();
+    const std::uint32_t held = held_sms(parts_.job(), layout_);
     write_fused(writer_, passes_,
                 {.forward = &chunks_[forward.chunk],
                  .forward_micro_batch = forward.micro_batch,
@@ -199,7 +200,7 @@ class Stage {
                  .backward_micro_batch = backward.micro_batch,
                  .forward_done = [&] { send_output(forward); },
                  .backward_done = [&] { send_output(backward); }},
-                held_sms(parts_.job(), layout_));
+                held, held == 0 && overlap_.mutual_slowdown);
   }
 
   void receive_input(const ChunkPass& pass) {
@@ -544,7 +545,12 @@ Workload expand_folded(const StepParts& parts, const Layout& layout, const Messa
                       .take();
   }
   workload.sections = sections_of(folded);
-  for (const auto& exchange : exchanges) workload.exchanges.push_back(*exchange);
+  for (const auto& exchange : exchanges) {
+    ExpertExchange& added = workload.exchanges.emplace_back(*exchange);
+    // Blocks for multi-token prediction have their own.
+    const auto same = std::ranges::count(workload.exchanges, added.name, &ExpertExchange::name);
+    if (same > 1) added.name += fmt::format(" {}", same);
+  }
   return workload;
 }
 

@@ -12,11 +12,11 @@ namespace {
 // The sink of in_fused_order.
 class FusedWriter {
  public:
-  FusedWriter(ProgramWriter& writer, Passes& passes, const FusedStep& step, bool loses_sms)
+  FusedWriter(ProgramWriter& writer, Passes& passes, const FusedStep& step, bool contends)
       : writer_(writer),
         passes_(passes),
         step_(step),
-        loses_sms_(loses_sms) {}
+        contends_(contends) {}
 
   void attention(std::size_t i) { write(i, forward_of(i).attention); }
   void dispatch(std::size_t i) { arriving_ = send(i, forward_of(i).dispatch); }
@@ -64,7 +64,7 @@ class FusedWriter {
       messages += backward_of(i).messages;
       host += passes_.host(Pass::Backward, backward(i).host);
     }
-    const Duration lost = loses_sms_ ? Duration{} : passes_.contention(kernels, messages);
+    const Duration lost = contends_ ? passes_.contention(kernels, messages) : Duration{};
     writer_.kernels("contention", lost);
     writer_.host(std::max(Duration{}, host - kernels - lost));
   }
@@ -111,7 +111,7 @@ class FusedWriter {
   ProgramWriter& writer_;
   Passes& passes_;
   const FusedStep& step_;
-  bool loses_sms_;
+  bool contends_;  // Kernels lose a share of the messages' time.
   ProgramWriter::Ops arriving_;   // The last message of the forward, and of the backward.
   ProgramWriter::Ops returning_;
 };
@@ -119,8 +119,8 @@ class FusedWriter {
 }  // namespace
 
 void write_fused(ProgramWriter& writer, Passes& passes, const FusedStep& step,
-                 std::uint32_t held_sms) {
-  FusedWriter sink(writer, passes, step, held_sms > 0);
+                 std::uint32_t held_sms, bool contends) {
+  FusedWriter sink(writer, passes, step, contends);
   writer.hold_sms(held_sms);
   const std::size_t forward = step.forward->units.size();
   const std::size_t backward = step.backward->units.size();

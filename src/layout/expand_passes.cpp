@@ -89,9 +89,10 @@ void Passes::segment(std::vector<PassItem>& items, const std::vector<const WorkI
 void Passes::message(std::optional<PassItem>& item, const WorkItem* from,
                      Duration& messages) const {
   if (from == nullptr) return;
-  const TimedItem made = timed(*from);
+  TimedItem made = timed(*from);
+  made.item.exposed = in_fused_step(made.item.exposed);
   item = made.item;
-  messages += made.time;
+  messages += from_seconds(seconds(made.item.exposed));
 }
 
 void Passes::add(PreparedPass& pass, const WorkItem& item) const {

@@ -21,10 +21,12 @@ class ExpertBlock {
   // Of one pass. Backward, what dispatch found out is known (cached).
   ExpertBlock(WorkWriter& writer, bool backward) : w_(writer) {
     const bool beside = fuses(w_.job(), w_.layout());
+    const bool slowed = beside && w_.overlap().mutual_slowdown;
     const bool own_kernels = w_.overlap().dispatch == ExpertDispatch::Fused &&
                              w_.overlap().expert_kernels && w_.layout().expert > 1 &&
                              (beside || !w_.overlap().experts);
-    if (own_kernels) exchange_ = exchange(backward, beside);
+    if (own_kernels) exchange_ = exchange(backward, false);
+    if (own_kernels && beside) exchange_beside_ = slowed ? exchange(backward, true) : exchange_;
   }
 
   void forward() {
@@ -87,6 +89,7 @@ class ExpertBlock {
     const double h = w_.model().hidden;
     auto made = std::make_shared<ExpertExchange>();
     made->name = cached ? "experts, backward" : "experts";
+    if (beside) made->name += ", beside kernels";
     made->routing.experts = experts.count;
     made->routing.chosen = experts.chosen;
     if (experts.groups_chosen > 0) {
@@ -111,7 +114,8 @@ class ExpertBlock {
     if (exchange_) {
       const CollectiveOp op =
           plain == CollectiveOp::AllGather ? CollectiveOp::MoeDispatch : CollectiveOp::MoeCombine;
-      return Message{GroupKind::Expert, op, pair_bytes(*exchange_, op), 1, exchange_};
+      return Message{GroupKind::Expert, op, pair_bytes(*exchange_, op), 1, exchange_,
+                     exchange_beside_};
     }
     const double h = w_.model().hidden;
     const double e = w_.layout().expert;
@@ -234,6 +238,7 @@ class ExpertBlock {
 
   WorkWriter& w_;
   std::shared_ptr<const ExpertExchange> exchange_;  // Null: collectives.
+  std::shared_ptr<const ExpertExchange> exchange_beside_;
 };
 
 // Kernels between which no message comes, as one item.

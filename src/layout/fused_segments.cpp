@@ -12,7 +12,17 @@ double slowdown_of(const SoftwareStack& stack, const Message& message) {
   return message.exchange ? 1 : stack.message_slowdown[static_cast<std::size_t>(message.group)];
 }
 
+Message in_fused_step(Message message) {
+  if (message.exchange_beside) message.exchange = message.exchange_beside;
+  return message;
+}
+
+double contention_of(const TrainingJob& job) {
+  return job.overlap.mutual_slowdown ? job.stack.contention : 0;
+}
+
 std::uint32_t held_sms(const TrainingJob& job, const Layout& layout) {
+  if (!job.overlap.mutual_slowdown) return 0;
   const Overlap& overlap = job.overlap;
   const bool own_kernels = overlap.dispatch == ExpertDispatch::Fused && overlap.expert_kernels;
   return own_kernels && fuses(job, layout) ? overlap.expert_kernels->sms : 0;

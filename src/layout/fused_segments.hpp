@@ -15,8 +15,12 @@ namespace flyover {
 // What a stack makes of a message's time. Kernels of experts' own have what they lose in theirs.
 [[nodiscard]] double slowdown_of(const SoftwareStack& stack, const Message& message);
 
-// SMs that messages of fused steps hold; 0: none that are known, and kernels lose the stack's
-// contention instead.
+// A dispatch or combine as it goes on in a fused step.
+[[nodiscard]] Message in_fused_step(Message message);
+
+// SMs that messages of fused steps hold; 0: none that are known, and kernels lose `contention_of`
+// instead.
+[[nodiscard]] double contention_of(const TrainingJob& job);
 [[nodiscard]] std::uint32_t held_sms(const TrainingJob& job, const Layout& layout);
 
 // Whether fused steps of this layout run two micro-batches beside each other, or one after the

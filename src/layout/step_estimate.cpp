@@ -313,7 +313,7 @@ class Estimate {
   // Of kernels beside messages. Those that wait for memory do not miss the SMs that are held.
   [[nodiscard]] double kernel_rate() const {
     const std::uint32_t held = held_sms(job_, layout_);
-    if (held == 0) return 1 / (1 + job_.stack.contention);
+    if (held == 0) return 1 / (1 + contention_of(job_));
     Ledger sum;
     for (const Passes& stage : stage_) sum.add(stage.forward).add(stage.backward);
     const double kernels = sum[StepPart::Compute] + sum[StepPart::Recompute];
@@ -345,7 +345,7 @@ class Estimate {
     return from_seconds(ledger.total());
   }
   [[nodiscard]] Duration message(const WorkItem* item) const {
-    return item == nullptr ? Duration{} : from_seconds(time(*item->message));
+    return item == nullptr ? Duration{} : from_seconds(time(in_fused_step(*item->message)));
   }
 
   // Steps of a stage that go forward with this chunk and back with the other.

@@ -40,6 +40,8 @@ struct Message {
   std::uint32_t count = 1;
   // Of dispatch and combine by kernels of their own; `bytes` is pair_bytes(). Null: a collective.
   std::shared_ptr<const ExpertExchange> exchange = {};
+  // The same while a fused step's kernels run beside it.
+  std::shared_ptr<const ExpertExchange> exchange_beside = {};
 };
 
 // A few kernels in a row, and at most one message. `hidden` of the message (1: all) runs beside the

@@ -57,6 +57,9 @@ struct Overlap {
   bool scatter_boundary = false;
   bool context = true;   // A ring's next block while attention works on this one.
   bool experts = false;  // Dispatch and combine beside another micro-batch's work.
+  // In fused steps both pay for it: kernels lose the SMs that messages hold, messages what was
+  // measured beside kernels (ExpertKernels::overlapped_*).
+  bool mutual_slowdown = true;
   ExpertDispatch dispatch = ExpertDispatch::AllToAll;
   // With Fused: the kernels that carry dispatch and combine, whose times, loads and SMs are then
   // theirs (moe/planner.hpp), beside fused steps and where nothing runs beside them. Null, or hidden
