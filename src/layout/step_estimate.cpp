@@ -540,8 +540,9 @@ class Estimate {
     double each_micro_batch = 0;
     for (std::uint32_t s = 0; s < layout_.pipeline; ++s) {
       const Traffic stage = traffic(own[s], units_[s]);
-      const double backward = stage_[s].backward.total();
-      const double forward = stage_[s].forward.total();
+      // The last passes of both ways through the pipeline.
+      const double backward = streams(shape_) * stage_[s].backward.total();
+      const double forward = streams(shape_) * stage_[s].forward.total();
       const double last = 1 / stage.buckets;
       double exposed = stage.reduce;
       if (job_.overlap.gradients) {
