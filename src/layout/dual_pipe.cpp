@@ -32,8 +32,8 @@ class DualWriter {
   void both(std::uint32_t forward_phase, std::uint32_t backward_phase) {
     const std::uint32_t chunk = chunk_of(forward_phase);
     const std::uint32_t back = chunk_of(backward_phase);
-    steps_.push_back({StepKind::ForwardBackward, chunk, next(forwards_, chunk), back,
-                      next(backwards_, back)});
+    steps_.push_back(
+        {StepKind::ForwardBackward, chunk, next(forwards_, chunk), back, next(backwards_, back)});
   }
   [[nodiscard]] std::vector<PipelineStep> steps() && { return std::move(steps_); }
 

@@ -241,8 +241,7 @@ class Stage {
     }
     const PreparedPass& prepared = passes_.of(*unit.work, pass, unit.host);
     for (const PassItem& item : prepared.items) writer_.item(item);
-    writer_.kernels("contention",
-                    passes_.contention(prepared.time, beside(unit, step, index)));
+    writer_.kernels("contention", passes_.contention(prepared.time, beside(unit, step, index)));
     writer_.host(prepared.host);
     if (ends_gradients(pass)) reduce_unit(unit, step.chunk, index);
   }
@@ -295,8 +294,7 @@ class Stage {
     const std::string own = tag(direction, chunks_[step.chunk].number);
     writer_.wait_for({writer_.receive(stream, offset(from), boundary_, own, name(own, step))});
   }
-  void send(std::uint32_t stream, std::uint32_t to_chunk, const ChunkPass& step,
-            char direction) {
+  void send(std::uint32_t stream, std::uint32_t to_chunk, const ChunkPass& step, char direction) {
     const std::uint32_t to = stage_of(shape_, to_chunk, step.micro_batch);
     if (to == stage_) return;
     const std::string theirs = tag(direction, to_chunk);

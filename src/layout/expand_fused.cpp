@@ -111,8 +111,8 @@ class FusedWriter {
   ProgramWriter& writer_;
   Passes& passes_;
   const FusedStep& step_;
-  bool contends_;  // Kernels lose a share of the messages' time.
-  ProgramWriter::Ops arriving_;   // The last message of the forward, and of the backward.
+  bool contends_;                // Kernels lose a share of the messages' time.
+  ProgramWriter::Ops arriving_;  // The last message of the forward, and of the backward.
   ProgramWriter::Ops returning_;
 };
 

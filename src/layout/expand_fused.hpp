@@ -24,8 +24,8 @@ struct FusedStep {
   std::function<void()> backward_done;
 };
 
-// Kernels of a pair of layers lose to its messages the SMs that those hold, or, where it `contends`,
-// the stack's contention, and wait for the host code of both.
+// Kernels of a pair of layers lose to its messages the SMs that those hold, or, where it
+// `contends`, the stack's contention, and wait for the host code of both.
 void write_fused(ProgramWriter& writer, Passes& passes, const FusedStep& step,
                  std::uint32_t held_sms, bool contends);
 

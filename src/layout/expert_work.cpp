@@ -268,12 +268,14 @@ void write_experts_backward(WorkWriter& writer) {
   ExpertBlock(writer, true).backward();
 }
 
-// Where a schedule has no fused steps: beside another micro-batch's other pass, dispatch and combine
-// cost nothing while its kernels run. The kernels of their own layer stand for those: of all micro-batches together they are as
-// much. Each pass gets as much of the exchange as it has of the kernels.
+// Where a schedule has no fused steps: beside another micro-batch's other pass, dispatch and
+// combine cost nothing while its kernels run. The kernels of their own layer stand for those: of
+// all micro-batches together they are as much. Each pass gets as much of the exchange as it has of
+// the kernels.
 void hide_expert_messages(const WorkWriter& writer, LayerWork& work) {
   if (!writer.overlap().experts || writer.layout().expert == 1 ||
-      writer.overlap().dispatch == ExpertDispatch::AllGather || fuses(writer.job(), writer.layout())) {
+      writer.overlap().dispatch == ExpertDispatch::AllGather ||
+      fuses(writer.job(), writer.layout())) {
     return;
   }
   Bytes bytes;

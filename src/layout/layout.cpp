@@ -346,8 +346,8 @@ class Objections {
     if (layout_.keep_gathered && layout_.sharding != Sharding::Parameters) {
       add("parameters can be kept gathered only under zero-3, not {}", to_string(layout_.sharding));
     }
-    if (has_fused_steps(layout_.schedule) && (layout_.sharding == Sharding::Gradients ||
-                                              layout_.sharding == Sharding::Parameters)) {
+    if (has_fused_steps(layout_.schedule) &&
+        (layout_.sharding == Sharding::Gradients || layout_.sharding == Sharding::Parameters)) {
       add("{} adds gradients up over a whole step and goes with zero-1 at most, not {}",
           to_string(layout_.schedule), to_string(layout_.sharding));
     }

@@ -76,9 +76,9 @@ class Runner {
       case StepKind::Forward:
         return forward_ready(chunk, step.micro_batch);
       case StepKind::ForwardBackward:
-        return std::max(forward_ready(chunk, step.micro_batch),
-                        backward_ready(model_chunk(shape_, stage, step.back_chunk),
-                                       step.back_micro_batch));
+        return std::max(
+            forward_ready(chunk, step.micro_batch),
+            backward_ready(model_chunk(shape_, stage, step.back_chunk), step.back_micro_batch));
       case StepKind::WeightGradient:
         return gradient_end_[slot(chunk, step.micro_batch)];
       case StepKind::Backward:
@@ -196,8 +196,7 @@ class Runner {
 PipelineRun run_pipeline(const PipelineProgram& program, std::span<const ChunkTimes> times,
                          Duration hop, std::span<const Duration> pairs) {
   const PipelineShape& shape = program.shape;
-  require(times.size() == model_chunks(shape),
-          "run_pipeline: times for every chunk of the model");
+  require(times.size() == model_chunks(shape), "run_pipeline: times for every chunk of the model");
   require(program.stages.size() == shape.stages, "run_pipeline: a program for every stage");
   require(pairs.empty() || pairs.size() == std::size_t{2} * shape.stages,
           "run_pipeline: two pairs' times for every stage");

@@ -148,10 +148,10 @@ class StepCounts {
         stage_(stage),
         per_kind_(std::size_t{shape.chunks} * shape.micro_batches),
         // A full backward does what the two kinds of gradients do, where a schedule has those.
-        kinds_(splits_gradients(shape.schedule)
-                   ? std::vector{StepKind::Forward, StepKind::InputGradient,
-                                 StepKind::WeightGradient}
-                   : std::vector{StepKind::Forward, StepKind::Backward}),
+        kinds_(
+            splits_gradients(shape.schedule)
+                ? std::vector{StepKind::Forward, StepKind::InputGradient, StepKind::WeightGradient}
+                : std::vector{StepKind::Forward, StepKind::Backward}),
         times_(kinds_.size() * per_kind_) {}
 
   void add(const PipelineStep& step) {
@@ -193,8 +193,8 @@ class StepCounts {
            (streams(shape_) == 1 || micro_batch % 2 == chunk);
   }
   [[nodiscard]] bool belongs(const PipelineStep& step) const {
-    const bool known = has_fused_steps(shape_.schedule) ||
-                       std::ranges::find(kinds_, step.kind) != kinds_.end();
+    const bool known =
+        has_fused_steps(shape_.schedule) || std::ranges::find(kinds_, step.kind) != kinds_.end();
     return known && is_own(step.chunk, step.micro_batch) &&
            (step.kind != StepKind::ForwardBackward ||
             is_own(step.back_chunk, step.back_micro_batch));

@@ -446,8 +446,7 @@ class Estimate {
       shape.micro_batches = micro_batches;
       PipelineProgram program = pipeline_program(shape);
       if (pairs_.empty()) program = without_fused_steps(std::move(program));
-      return to_seconds(
-          run_pipeline(program, chunk_times_, from_seconds(hop_), pairs_).makespan);
+      return to_seconds(run_pipeline(program, chunk_times_, from_seconds(hop_), pairs_).makespan);
     };
     const std::uint32_t period = streams(shape_);
     const std::uint32_t few = 3 * shape_.stages + 2;
@@ -603,8 +602,8 @@ class Estimate {
   double micro_batches_;
   std::vector<Passes> stage_;
   std::vector<Passes> first_chunk_;
-  std::vector<double> saved_;  // Seconds of a step that fused steps take less than their passes.
-  std::vector<double> units_;  // Layers.
+  std::vector<double> saved_;    // Seconds of a step that fused steps take less than their passes.
+  std::vector<double> units_;    // Layers.
   std::vector<Duration> pairs_;  // run_pipeline's; empty where steps are not fused.
   std::map<const LayerWork*, ForwardSegments> forward_segments_;
   std::map<const LayerWork*, BackwardSegments> backward_segments_;

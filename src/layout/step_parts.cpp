@@ -31,8 +31,8 @@ struct LayerKey {
 
   [[nodiscard]] auto tied() const {
     return std::tie(tensor, context, expert, expert_tensor, micro_batch, sequence_parallel,
-                    late_weights, fuses, gathered, exchange, recompute, modules, vocabulary_multiple,
-                    kind);
+                    late_weights, fuses, gathered, exchange, recompute, modules,
+                    vocabulary_multiple, kind);
   }
   friend bool operator<(const LayerKey& a, const LayerKey& b) { return a.tied() < b.tied(); }
 };

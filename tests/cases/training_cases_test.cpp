@@ -69,8 +69,8 @@ TEST_CASE("dualpipe-replay: DeepSeek-V3's fused chunk takes what its public trac
   const auto answer = answer_of("dualpipe-replay");
   if (!answer) return;
   const test::Cluster cluster(io::load_topology("hgx-h800"), test::library("nccl-2.27"));
-  const auto file = std::filesystem::path(FLYOVER_SOURCE_DIR) / "workloads" /
-                    "deepseek-v3-fused-chunk.json";
+  const auto file =
+      std::filesystem::path(FLYOVER_SOURCE_DIR) / "workloads" / "deepseek-v3-fused-chunk.json";
   const Workload shipped = io::read_workload(io::Document::load(file), 8);
   const Result result = replay(cluster.topology, cluster.cost, shipped).result;
   CHECK(to_microseconds(result.time) == Approx((*answer)["span_us"].get<double>()).epsilon(0.05));

@@ -50,9 +50,9 @@ enum class Dimension : std::uint8_t { Tensor, Context, Expert, Data, Pipeline };
 [[nodiscard]] std::string_view to_string(Dimension dimension);
 
 inline constexpr std::array all_pipeline_schedules = {
-    PipelineSchedule::GPipe,        PipelineSchedule::OneForwardOneBackward,
-    PipelineSchedule::Interleaved,  PipelineSchedule::ZeroBubbleH1,
-    PipelineSchedule::ZeroBubbleV,  PipelineSchedule::DualPipe,
+    PipelineSchedule::GPipe,       PipelineSchedule::OneForwardOneBackward,
+    PipelineSchedule::Interleaved, PipelineSchedule::ZeroBubbleH1,
+    PipelineSchedule::ZeroBubbleV, PipelineSchedule::DualPipe,
     PipelineSchedule::DualPipeV};
 [[nodiscard]] std::optional<PipelineSchedule> pipeline_schedule(std::string_view name);
 
@@ -90,7 +90,8 @@ struct Layout {
   // replicates an expert.
   std::uint32_t expert = 1;
   std::uint32_t expert_tensor = 1;
-  // v, per pipeline rank. With dualpipe 1, though a rank has two chunks: there are p different ones.
+  // v, per pipeline rank. With dualpipe 1, though a rank has two chunks: there are p different
+  // ones.
   std::uint32_t virtual_stages = 1;
   // Micro-batches that an interleaved schedule sends through a chunk before it turns to the next;
   // 0: p of them.

@@ -62,8 +62,8 @@ struct Overlap {
   bool mutual_slowdown = true;
   ExpertDispatch dispatch = ExpertDispatch::AllToAll;
   // With Fused: the kernels that carry dispatch and combine, whose times, loads and SMs are then
-  // theirs (moe/planner.hpp), beside fused steps and where nothing runs beside them. Null, or hidden
-  // without fused steps: an all-to-all that loads the links as their copies do.
+  // theirs (moe/planner.hpp), beside fused steps and where nothing runs beside them. Null, or
+  // hidden without fused steps: an all-to-all that loads the links as their copies do.
   std::shared_ptr<const ExpertKernels> expert_kernels;
   // Gradients are reduced in buckets of so many bytes or more, whole layers.
   Bytes bucket{std::int64_t{160} << 20};

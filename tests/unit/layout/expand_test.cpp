@@ -209,8 +209,8 @@ TEST_CASE("a pipeline alone takes what its schedule takes, and the optimizer", "
       for (std::uint32_t i = 0; i < layers[chunk]; ++i) add(parts.layer(layout, layer++));
       if (chunk + 1 == layers.size()) add(parts.head(layout));
     }
-    const PipelineRun run = run_pipeline(
-        without_fused_steps(pipeline_program(pipeline_shape(layout))), times, hop);
+    const PipelineRun run =
+        run_pipeline(without_fused_steps(pipeline_program(pipeline_shape(layout))), times, hop);
     std::vector<std::uint32_t> all(ranks(layout));
     for (std::uint32_t rank = 0; rank < all.size(); ++rank) all[rank] = rank;
     const Duration norm =
@@ -242,9 +242,10 @@ TEST_CASE("fused steps run dispatch and combine beside the other micro-batch's k
     const StepParts parts = test::parts_of(job(true));
     const Workload workload = expand(parts, layout, bench.times);
     // In one pair of layers, in the order in which they start on their streams.
-    const std::vector<const Operation*> sent = operations(
-        workload.programs[0], [](const Operation& op) { return op.name.starts_with("dispatch") ||
-                                                               op.name.starts_with("combine"); });
+    const std::vector<const Operation*> sent =
+        operations(workload.programs[0], [](const Operation& op) {
+          return op.name.starts_with("dispatch") || op.name.starts_with("combine");
+        });
     std::string order;
     for (const Operation* op : sent) {
       if (op->name.ends_with("forward 6") || op->name.ends_with("backward 3")) {

@@ -55,8 +55,8 @@ TEST_CASE("one micro-batch alone is one segment after the other but for weights"
   chunk.forward.clear();
   chunk.backward.assign(2, {1_ps, 2_ps, 3_ps, 4_ps, 5_ps, 6_ps, 7_ps});
   // Expert weights hide a part of the dispatch, weights the next combine.
-  CHECK(run_fused_chunk(chunk).span == 1_ps + 2_ps + 3_ps + 5_ps + 6_ps + 1_ps + 7_ps + 3_ps + 5_ps +
-                                           6_ps + 7_ps);
+  CHECK(run_fused_chunk(chunk).span ==
+        1_ps + 2_ps + 3_ps + 5_ps + 6_ps + 1_ps + 7_ps + 3_ps + 5_ps + 6_ps + 7_ps);
   CHECK(run_fused_chunk({}).span == 0_ps);
 }
 

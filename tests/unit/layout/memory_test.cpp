@@ -395,7 +395,8 @@ TEST_CASE("a stage of dualpipe has its mirror image's parameters beside its own"
   for (std::uint32_t i = 0; i < 4; ++i) {
     CAPTURE(i);
     CHECK(stage_parameters(model, dual, i).total() ==
-          stage_parameters(model, plain, i).total() + stage_parameters(model, plain, 3 - i).total());
+          stage_parameters(model, plain, i).total() +
+              stage_parameters(model, plain, 3 - i).total());
     CHECK(two.stages[i].micro_batches_in_flight == 5);  // PP + 1
     const auto sum = [&](MemoryPart part) { return one.stages[i][part] + one.stages[3 - i][part]; };
     CHECK(two.stages[i][Parameters] == sum(Parameters));

@@ -224,8 +224,8 @@ TEST_CASE("dualpipes hold one stage more than there are stages", "[schedule]") {
     for (const PipelineShape& shape : all_shapes(schedule)) {
       CAPTURE(describe(shape));
       for (std::uint32_t stage = 0; stage < shape.stages; ++stage) {
-        REQUIRE(in_flight(shape, stage) == std::min(model_chunks(shape) + 1,
-                                                    shape.chunks * shape.micro_batches));
+        REQUIRE(in_flight(shape, stage) ==
+                std::min(model_chunks(shape) + 1, shape.chunks * shape.micro_batches));
       }
     }
   }
@@ -428,8 +428,7 @@ std::vector<PipelineStep> unfolded(const std::vector<PipelineStep>& steps,
       all.push_back(steps[i]);
       all.back().micro_batch = static_cast<std::uint32_t>(steps[i].micro_batch + moved);
       if (steps[i].kind == StepKind::ForwardBackward) {
-        all.back().back_micro_batch =
-            static_cast<std::uint32_t>(steps[i].back_micro_batch + moved);
+        all.back().back_micro_batch = static_cast<std::uint32_t>(steps[i].back_micro_batch + moved);
       }
     }
   };
