@@ -14,6 +14,10 @@ add_test(NAME "docs: the page of validation errors is up to date"
   COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/validation_table.py --check
           $<TARGET_FILE:flyover_cli>)
 
+add_test(NAME "docs: the table of the node-limit question is up to date"
+  COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/node_limit.py --check
+          --flyover $<TARGET_FILE:flyover_cli>)
+
 add_test(NAME "docs: the page of fitted parameters is up to date"
   COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/fit/parameters.py --check)
 
