@@ -329,6 +329,7 @@ nlohmann::ordered_json training_json(const PlanReport& report, const Layout& lay
                            {"recompute", to_string(layout.recompute)}};
   if (!layout.recompute_modules.empty()) training["recompute"] = layout.recompute_modules;
   if (job.options.transposed_quantised) training["transposed_quantised"] = true;
+  if (job.options.compact_experts) training["compact_experts"] = true;
   if (job.options.lora) {
     ordered_json targets = ordered_json::array();
     if (job.options.lora->attention) targets.push_back("attention");

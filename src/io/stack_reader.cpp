@@ -141,6 +141,7 @@ void read_defaults(const Field& field, SoftwareStack& stack) {
                     "quantised_parameters",
                     "cached_quantised",
                     "transposed_quantised",
+                    "compact_experts",
                     "source"});
   check_evidence(field);
   const Field overlap = field["overlap"];

@@ -17,7 +17,7 @@ struct Flag {
   std::string_view key;
   bool TrainingOptions::*member;
 };
-constexpr std::array<Flag, 10> option_flags = {{
+constexpr std::array<Flag, 11> option_flags = {{
     {"fp32_gradients", &TrainingOptions::fp32_gradients},
     {"fp32_master", &TrainingOptions::fp32_master},
     {"bf16_moments", &TrainingOptions::bf16_moments},
@@ -28,6 +28,7 @@ constexpr std::array<Flag, 10> option_flags = {{
     {"quantised_parameters", &TrainingOptions::quantised_parameters},
     {"cached_quantised", &TrainingOptions::cached_quantised},
     {"transposed_quantised", &TrainingOptions::transposed_quantised},
+    {"compact_experts", &TrainingOptions::compact_experts},
 }};
 
 struct OverlapFlag {

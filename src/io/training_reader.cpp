@@ -319,7 +319,8 @@ TrainingWorkload read_training(const Document& document, std::uint32_t gpus,
                        "cuda_graphs",
                        "quantised_parameters",
                        "cached_quantised",
-                       "transposed_quantised"});
+                       "transposed_quantised",
+                       "compact_experts"});
   TrainingWorkload workload;
   workload.name =
       root.has("name") ? root["name"].text() : fs::path(document.name()).stem().string();

@@ -50,20 +50,21 @@ LayerActivations trained_activations(const Model& model, const Layout& layout,
     bytes.scores = whole * heads * sequence * (wide + (options.dropout ? 1 + wide : 0));
   }
 
-  const auto ffn = [&](double tokens, double width) {
-    return FfnActivations{.inner = tokens * (model.ffn_matrices - 1) * width * wide,
+  const auto ffn = [&](double tokens, double width, double kept) {
+    return FfnActivations{.inner = tokens * (model.ffn_matrices - 1) * width * kept,
                           .product = tokens * width * read};
   };
   if (!with_experts) {
-    bytes.dense_ffn = ffn(whole, model.ffn_hidden / t);
+    bytes.dense_ffn = ffn(whole, model.ffn_hidden / t, wide);
     return bytes;
   }
   const Experts& experts = *model.experts;
-  bytes.shared_experts = ffn(whole, experts.shared_hidden / t);
+  const double kept = options.compact_experts ? read : wide;
+  bytes.shared_experts = ffn(whole, experts.shared_hidden / t, kept);
   // Ranks of an expert-tensor group gather each other's tokens, and each does a part of the width.
   const double arrived = split * experts.chosen * options.expert_imbalance * layout.expert_tensor;
-  bytes.experts = ffn(arrived, 1.0 * experts.hidden / layout.expert_tensor);
-  bytes.dispatched = arrived * h * (read + wide);
+  bytes.experts = ffn(arrived, 1.0 * experts.hidden / layout.expert_tensor, kept);
+  bytes.dispatched = arrived * h * (read + (options.compact_experts ? 0 : wide));
   return bytes;
 }
 

@@ -543,12 +543,7 @@ Workload expand_folded(const StepParts& parts, const Layout& layout, const Messa
                       .take();
   }
   workload.sections = sections_of(folded);
-  for (const auto& exchange : exchanges) {
-    ExpertExchange& added = workload.exchanges.emplace_back(*exchange);
-    // Blocks for multi-token prediction have their own.
-    const auto same = std::ranges::count(workload.exchanges, added.name, &ExpertExchange::name);
-    if (same > 1) added.name += fmt::format(" {}", same);
-  }
+  for (const auto& exchange : exchanges) workload.exchanges.push_back(*exchange);
   return workload;
 }
 

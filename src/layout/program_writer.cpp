@@ -118,7 +118,10 @@ void ProgramWriter::hold_sms(std::uint32_t held) {
 }
 
 std::uint32_t ProgramWriter::index_of(const std::shared_ptr<const ExpertExchange>& exchange) {
-  const auto found = std::ranges::find(exchanges_, exchange);
+  // Blocks for multi-token prediction have exchanges of their own, like those of layers: of one
+  // name, a job's are equal.
+  const auto found = std::ranges::find_if(
+      exchanges_, [&](const auto& other) { return other->name == exchange->name; });
   const auto index = static_cast<std::uint32_t>(found - exchanges_.begin());
   if (found == exchanges_.end()) exchanges_.push_back(exchange);
   return index;

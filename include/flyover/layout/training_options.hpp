@@ -80,6 +80,9 @@ struct TrainingOptions {
   bool cached_quantised = true;
   // A transposed copy of quantised matrices for the input gradients: Hopper needs one.
   bool transposed_quantised = false;
+  // What experts' activation reads is kept as matrix multiplications read it, and what experts give
+  // back is not kept: a token's weights are applied before the last matrix (DeepSeek-V3).
+  bool compact_experts = false;
   // Gradients are added up in 32 bits (Megatron) or in 16.
   bool fp32_gradients = true;
   Optimizer optimizer = Optimizer::Adam;
