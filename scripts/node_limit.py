@@ -56,8 +56,8 @@ def kernels_ms(flyover, cluster):
     """Of one layer, forward and backward, for one micro-batch, on all SMs."""
     plan = run(flyover, "plan", "-m", "deepseek-v3", "-t", KERNELS[cluster], "--gpus", str(STAGES * DATA), "--seq",
                str(TOKENS), "--global-batch", str(BATCH), "--precision", "fp8-block", "--stack", "hai-llm", "--tp", "1",
-               "--cp", "1", "--pp", str(STAGES), "--ep", "64", "--micro-batch", "1", "--schedule", "1f1b", "--replay", "0",
-               "--top", "1")
+               "--cp", "1", "--pp", str(STAGES), "--ep", "64", "--micro-batch", "1", "--schedule", "1f1b", "--zero", "1",
+               "--recompute", "full", "--replay", "0", "--top", "1")
     compute = plan["plans"][0]["best"][0]["breakdown_s"]["compute"]
     return 1e3 * compute / (BATCH / DATA) / (LAYERS / STAGES)
 
@@ -115,7 +115,7 @@ def main():
     parser.add_argument("--ep", default="16,32,64,128,256,320")
     parser.add_argument("--check", action="store_true", help="compare with docs/moe.md")
     options = parser.parse_args()
-    table = "\n".join(lines(options.flyover, options.clusters.split(","), map(int, options.ep.split(","))))
+    table = "\n".join(lines(options.flyover, options.clusters.split(","), [int(ep) for ep in options.ep.split(",")]))
     if not options.check:
         print(table)
     elif table not in (ROOT / "docs/moe.md").read_text(encoding="utf-8"):

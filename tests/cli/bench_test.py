@@ -144,7 +144,7 @@ class Bench(CliTest):
     def test_wrong_words(self):
         on = ("-t", "dgx-h100")
         names = ("all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, reduce, scatter, gather, "
-                 "sendrecv, barrier")
+                 "sendrecv, barrier, moe_dispatch, moe_combine, moe_fused")
         self.fails(2, f'flyover bench: no collective "all_redcue", did you mean "all_reduce"? There are {names}',
                    "bench", "all_redcue", *on)
         self.fails(2, '--dtype: no data type "floot", did you mean "float"? There are int8, uint8, int32, '

@@ -95,7 +95,7 @@ class Plan(CliTest):
               "--gpus", "8-16")
         fails('--zero: no such choice as "4". There are 0, 1, 2, 3', "--zero", "4")
         fails('--schedule: no such choice as "1f1", did you mean "1f1b"? There are gpipe, 1f1b, interleaved-1f1b, '
-              "zb-h1, zb-v, interleaved", "--schedule", "1f1")
+              "zb-h1, zb-v, dualpipe, dualpipe-v, interleaved", "--schedule", "1f1")
         fails("--objective cost: hardware data has no prices; state one by --gpu-hour-price",
               "--objective", "cost")
         fails('--lora: expected a rank, or a rank and "attention", "ffn" or "all" such as 16,all; got "many"',

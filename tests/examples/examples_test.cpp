@@ -67,7 +67,8 @@ Workload load(const fs::path& file, const test::Cluster& cluster) {
   if (!io::is_training(document)) return io::read_workload(document, gpus);
   io::TrainingStep step =
       io::training_step(io::read_training(document, gpus), cluster.topology, cluster.cost);
-  // How DeepSeek relieves the ranks with both embedding and head is not published (docs/layouts.md).
+  // How DeepSeek relieves the ranks with both embedding and head is not published
+  // (docs/layouts.md).
   const bool fits = file.stem() != "deepseek-v3-2048";
   CHECK(step.memory.reason.empty() == fits);
   CHECK(step.memory.fits == fits);
