@@ -13,6 +13,7 @@
 #include <spdlog/spdlog.h>
 
 #include "cli/command.hpp"
+#include "cli/expert_bench.hpp"
 #include "cli/inputs.hpp"
 #include "flyover/base/error.hpp"
 #include "flyover/base/quantity.hpp"
@@ -94,8 +95,13 @@ std::int64_t elements(CollectiveOp op, Bytes bytes, std::int64_t ranks, const Da
 
 CollectiveOp read_collective(const std::string& name) {
   if (const auto op = collective_op(name)) return *op;
-  const auto names = collective_op_names();
-  throw unknown_name("flyover bench: no collective", name, {names.begin(), names.end()});
+  const auto collectives = collective_op_names();
+  std::vector<std::string> names(collectives.begin(), collectives.end());
+  for (const CollectiveOp op :
+       {CollectiveOp::MoeDispatch, CollectiveOp::MoeCombine, CollectiveOp::MoeFused}) {
+    names.emplace_back(to_string(op));
+  }
+  throw unknown_name("flyover bench: no collective", name, names);
 }
 
 const DataType& read_data_type(const std::string& name) {
@@ -138,29 +144,49 @@ nlohmann::ordered_json plan_json(const CollectivePlan& plan, const Range& range)
 class Bench final : public Command {
  public:
   void add_options(CLI::App& app) override {
-    app.add_option("collective", collective_, "all_reduce, all_gather_perf, alltoall, ...")
+    app.add_option("collective", collective_,
+                   "all_reduce, all_gather_perf, alltoall, ..., moe_dispatch, moe_combine, "
+                   "moe_fused")
         ->required()
         ->type_name("COLLECTIVE");
     add_topology_option(app, topology_);
-    app.add_option("-b,--minbytes", first_, "Smallest size")->capture_default_str();
-    app.add_option("-e,--maxbytes", last_, "Largest size")->capture_default_str();
-    auto* factor = app.add_option("-f,--stepfactor", factor_, "Each size is this times the last")
-                       ->capture_default_str();
-    app.add_option("-i,--stepbytes", step_, "Each size is this more than the last")
+    const auto add = [this](CLI::Option* option) {
+      own_.push_back(option);
+      return option;
+    };
+    add(app.add_option("-b,--minbytes", first_, "Smallest size"))->capture_default_str();
+    add(app.add_option("-e,--maxbytes", last_, "Largest size"))->capture_default_str();
+    auto* factor =
+        add(app.add_option("-f,--stepfactor", factor_, "Each size is this times the last"))
+            ->capture_default_str();
+    add(app.add_option("-i,--stepbytes", step_, "Each size is this more than the last"))
         ->excludes(factor);
-    app.add_option("-g,--gpus", gpus_, "Use the first N GPUs of the topology")->type_name("N");
-    app.add_option("-d,--dtype", dtype_, "Type of an element, such as half or bfloat16")
+    add(app.add_option("-g,--gpus", gpus_, "Use the first N GPUs of the topology"))->type_name("N");
+    add(app.add_option("-d,--dtype", dtype_, "Type of an element, such as half or bfloat16"))
         ->capture_default_str();
-    app.add_option("-r,--root", root_, "Root of broadcast, reduce, scatter and gather")
+    add(app.add_option("-r,--root", root_, "Root of broadcast, reduce, scatter and gather"))
         ->capture_default_str();
     add_library_option(app, library_);
     add_params_option(app, params_);
     add_set_option(app, settings_);
     app.add_option("--json", json_, "Write the rows and what the alternatives would take")
         ->type_name("FILE");
+    experts_.add_options(app);
   }
 
   void run(const Terminal& terminal) override {
+    if (const auto op = expert_op(collective_)) {
+      for (const CLI::Option* option : own_) {
+        if (option->count() == 0) continue;
+        throw InputError(fmt::format("--{} is for other collectives than {}",
+                                     option->get_lnames().front(), to_string(*op)));
+      }
+      experts_.run(*op, {topology_, library_, params_, settings_, json_}, terminal);
+      return;
+    }
+    if (const std::string given = experts_.given(); !given.empty()) {
+      throw InputError(fmt::format("{} is for moe_dispatch, moe_combine and moe_fused", given));
+    }
     OutputFiles files;
     files.claim("--json", json_);
     Settings settings = sort_settings(settings_);
@@ -389,6 +415,8 @@ class Bench final : public Command {
   std::string dtype_ = "float";
   std::uint32_t root_ = 0;
   std::string json_;
+  std::vector<CLI::Option*> own_;  // That exchanges of experts have no use for.
+  ExpertBench experts_;
 
   CollectiveOp op_{};
   const DataType* type_ = nullptr;

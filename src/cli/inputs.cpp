@@ -23,8 +23,8 @@ namespace flyover::cli {
 namespace {
 
 // Top-level keys that only workload files have.
-constexpr std::array<std::string_view, 5> workload_keys = {"collectives", "groups", "programs",
-                                                           "ranks", "training"};
+constexpr std::array<std::string_view, 6> workload_keys = {"collectives", "exchanges", "groups",
+                                                           "programs",    "ranks",     "training"};
 
 InputDigest digest_of(std::string_view role, std::string name, std::string digest,
                       const std::vector<io::Setting>& settings) {

@@ -11,6 +11,8 @@
 #include "cli/command.hpp"
 #include "cli/inputs.hpp"
 #include "flyover/collective/algorithms.hpp"
+#include "flyover/io/expert_kernels_reader.hpp"
+#include "flyover/io/expert_words.hpp"
 #include "flyover/io/model_reader.hpp"
 #include "flyover/io/presets.hpp"
 #include "flyover/io/stack_reader.hpp"
@@ -123,19 +125,48 @@ std::string list_models(std::size_t width) {
   return render(table, width);
 }
 
+std::string list_expert_libraries(std::size_t width) {
+  TextTable libraries{{{"library", true}, {"modes", true}, {"what it is", true}}, {}};
+  for (const std::string& name : io::expert_kernels_names()) {
+    const io::Document document = io::expert_kernels_document(name);
+    const io::Field root = document.root();
+    libraries.rows.push_back(
+        {name, fmt::format("{}", fmt::join(root["modes"].keys(), ", ")), root["summary"].text()});
+  }
+  TextTable modes{{{"mode", true}, {"library", true}, {"how tokens travel", true}}, {}};
+  constexpr std::array how = {
+      std::pair{ExpertMode::Nccl, "a plain all-to-all, one copy per token and expert"},
+      std::pair{ExpertMode::Normal,
+                "one copy per node over the network, then one per GPU over NVLink; sums on the way "
+                "back"},
+      std::pair{ExpertMode::Direct, "one copy per GPU"},
+      std::pair{ExpertMode::LowLatency, "one write per token and expert, no sums on the way"},
+      std::pair{ExpertMode::Fused, "dispatch, both matrices and combine in one kernel"}};
+  for (const auto& [mode, text] : how) {
+    modes.rows.push_back({std::string(to_string(mode)), io::default_expert_library(mode), text});
+  }
+  return render(libraries, width) + '\n' + render(modes, width);
+}
+
 struct Kind {
   const char* name;
   std::string (*list)(std::size_t width);
 };
 constexpr std::array kinds = {
-    Kind{"presets", list_presets}, Kind{"models", list_models}, Kind{"algorithms", list_algorithms},
-    Kind{"fabrics", list_fabrics}, Kind{"stacks", list_stacks}, Kind{"formats", list_formats},
+    Kind{"presets", list_presets},
+    Kind{"models", list_models},
+    Kind{"algorithms", list_algorithms},
+    Kind{"fabrics", list_fabrics},
+    Kind{"stacks", list_stacks},
+    Kind{"formats", list_formats},
+    Kind{"expert-libraries", list_expert_libraries},
 };
 
 class List final : public Command {
  public:
   void add_options(CLI::App& app) override {
-    app.add_option("kind", kind_, "presets, models, algorithms, fabrics, stacks or formats")
+    app.add_option("kind", kind_,
+                   "presets, models, algorithms, fabrics, stacks, formats or expert-libraries")
         ->required()
         ->type_name("KIND");
   }

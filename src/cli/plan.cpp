@@ -150,7 +150,7 @@ class PlanCommand final : public Command {
     };
     words("--zero", zero_, "0, 1, 2, 3");
     words("--recompute", recompute_, "none, selective, full");
-    words("--schedule", schedule_, "1f1b, interleaved, zb-h1, zb-v, gpipe");
+    words("--schedule", schedule_, "1f1b, interleaved, zb-h1, zb-v, gpipe, dualpipe, dualpipe-v");
     words("--cp-exchange", exchange_, "ring, all-gather, all-to-all");
     app.add_option("--max-cp", max_context_, "Largest context parallel size where --cp says none")
         ->check(CLI::PositiveNumber)

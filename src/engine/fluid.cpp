@@ -46,7 +46,7 @@ ResourceId FluidSystem::add_resource(double capacity) {
 }
 
 StreamId FluidSystem::start(const StreamSpec& spec) {
-  require(spec.work >= 0 && std::isfinite(spec.work), "start: finite work, not negative");
+  require(spec.work >= 0, "start: work that is not negative");
   require(spec.rate_cap > 0 && spec.flows > 0, "start: a cap and flows above zero");
   StreamId id{};
   if (free_.empty()) {
@@ -57,7 +57,8 @@ StreamId FluidSystem::start(const StreamSpec& spec) {
   }
   Stream& s = streams_[id];
   s.loads = spec.loads;
-  s.work = s.left = spec.work;
+  s.left = spec.work;
+  s.work = std::isfinite(spec.work) ? spec.work : 0;
   s.rate = 0;
   s.rate_cap = spec.rate_cap;
   s.flows = spec.flows;
@@ -93,6 +94,24 @@ bool FluidSystem::ended(const Event& event) {
   if (!s.running || s.version != event.stamp) return false;
   leave(id, s);
   return true;
+}
+
+void FluidSystem::stop(StreamId id) {
+  Stream& s = streams_[id];
+  require(s.running && !std::isfinite(s.left), "stop: a stream of infinite work that runs");
+  go_on(s);
+  leave(id, s);
+}
+
+// Brings the amount up to date.
+void FluidSystem::go_on(Stream& s) const {
+  const double progress = s.rate * to_seconds(queue_.now() - s.since);
+  if (std::isfinite(s.left)) {
+    s.left = std::max(0.0, s.left - progress);
+  } else {
+    s.work += progress;
+  }
+  s.since = queue_.now();
 }
 
 void FluidSystem::leave(StreamId id, Stream& s) {
@@ -273,15 +292,15 @@ void FluidSystem::apply() {
 }
 
 void FluidSystem::change_rate(StreamId id, Stream& s, double rate) {
-  const Time now = queue_.now();
-  if (s.rate > 0) s.left = std::max(0.0, s.left - s.rate * to_seconds(now - s.since));
+  go_on(s);
   if (record_) changes_.push_back({s.payload, s.rate, rate});
-  s.since = now;
   s.rate = rate;
   ++s.version;
   if (rate == 0) return;
-  queue_.schedule(time_after(now, time_for(s.left, rate)), Phase::Finish, end_kind_, index(id),
-                  s.version);
+  if (std::isfinite(s.left)) {
+    queue_.schedule(time_after(queue_.now(), time_for(s.left, rate)), Phase::Finish, end_kind_,
+                    index(id), s.version);
+  }
   // Of resources that it has to itself; the others' peaks follow from sums.
   for (const Load& load : s.loads) {
     Resource& r = resources_[load.resource];

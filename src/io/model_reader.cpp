@@ -82,11 +82,12 @@ Attention read_attention(const Field& field, std::uint32_t hidden) {
   Attention attention;
   attention.heads = field["heads"].count(1, max_heads);
   if (field.has("latent")) {
-    // Its members say all that the others would.
-    field.allow_only({"heads", "latent"});
+    // Its members say all that the others would, but for what a token sees.
+    field.allow_only({"heads", "latent", "window"});
     const LatentAttention& latent = attention.latent.emplace(read_latent(field["latent"]));
     attention.kv_heads = attention.heads;
     attention.head_dim = latent.nope_dim + latent.rope_dim;
+    if (field.has("window")) read_window(field["window"], attention);
     return attention;
   }
   field.allow_only(

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "flyover/io/expert_words.hpp"
+
 namespace flyover::io {
 
 namespace {
@@ -58,6 +60,38 @@ Breakdown read_breakdown(const Field& field) {
   return out;
 }
 
+PortBytes read_port(const Field& field) {
+  return {amount(field["mean"]), amount(field["most"])};
+}
+
+ExpertMode read_mode(const Field& field) {
+  return expert_mode_named(field.one_of(expert_mode_words()));
+}
+
+ExpertStats read_experts(const Field& field) {
+  ExpertStats out;
+  out.exchange = field["exchange"].text();
+  out.library = field["library"].text();
+  out.mode = read_mode(field["mode"]);
+  out.balanced = field["balanced"].boolean();
+  out.traffic.basis = field["basis"].text();
+  out.tokens = amount(field["tokens"]);
+  out.traffic.nodes_per_token = amount(field["nodes_per_token"]);
+  out.traffic.ranks_per_token = amount(field["ranks_per_token"]);
+  out.traffic.logical_network = read_port(field["logical_network_bytes"]);
+  out.traffic.logical_nvlink = read_port(field["logical_nvlink_bytes"]);
+  out.traffic.network = read_port(field["network_bytes"]);
+  out.traffic.nvlink = read_port(field["nvlink_bytes"]);
+  out.kernel = microseconds(field["kernel_us"]);
+  out.bottleneck_GBps = amount(field["bottleneck_GBps"]);
+  out.bottleneck_side = field["bottleneck_side"].text();
+  out.sms = field["sms"].count(0);
+  for (const Field& item : field["other_modes"].elements()) {
+    out.other_modes.push_back({read_mode(item["mode"]), microseconds(item["time_us"])});
+  }
+  return out;
+}
+
 CollectiveStats read_collective(const Field& field) {
   CollectiveStats out;
   out.op = field["op"].text();
@@ -81,6 +115,7 @@ CollectiveStats read_collective(const Field& field) {
     out.alternatives.push_back({read_algorithm(item["algorithm"]), read_protocol(item["protocol"]),
                                 item["channels"].count(0), microseconds(item["time_us"])});
   }
+  if (field.has("experts")) out.experts = read_experts(field["experts"]);
   return out;
 }
 

@@ -11,6 +11,35 @@ namespace {
 
 using nlohmann::ordered_json;
 
+ordered_json port_json(const PortBytes& port) {
+  return {{"mean", port.mean}, {"most", port.most}};
+}
+
+ordered_json experts_json(const ExpertStats& e) {
+  ordered_json out = {{"exchange", e.exchange},
+                      {"library", e.library},
+                      {"mode", to_string(e.mode)},
+                      {"balanced", e.balanced},
+                      {"basis", e.traffic.basis},
+                      {"tokens", e.tokens},
+                      {"nodes_per_token", e.traffic.nodes_per_token},
+                      {"ranks_per_token", e.traffic.ranks_per_token},
+                      {"logical_network_bytes", port_json(e.traffic.logical_network)},
+                      {"logical_nvlink_bytes", port_json(e.traffic.logical_nvlink)},
+                      {"network_bytes", port_json(e.traffic.network)},
+                      {"nvlink_bytes", port_json(e.traffic.nvlink)},
+                      {"kernel_us", to_microseconds(e.kernel)},
+                      {"bottleneck_GBps", e.bottleneck_GBps},
+                      {"bottleneck_side", e.bottleneck_side},
+                      {"sms", e.sms},
+                      {"other_modes", ordered_json::array()}};
+  for (const ExpertAlternative& other : e.other_modes) {
+    out["other_modes"].push_back(
+        {{"mode", to_string(other.mode)}, {"time_us", to_microseconds(other.time)}});
+  }
+  return out;
+}
+
 ordered_json collective_json(const CollectiveStats& c) {
   ordered_json out = {{"op", c.op},
                       {"group", c.group},
@@ -36,6 +65,7 @@ ordered_json collective_json(const CollectiveStats& c) {
                                    {"channels", a.channels},
                                    {"time_us", to_microseconds(a.time)}});
   }
+  if (c.experts) out["experts"] = experts_json(*c.experts);
   return out;
 }
 
@@ -76,6 +106,18 @@ std::string csv_field(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
   return out + '"';
+}
+
+// Empty fields where no experts are exchanged.
+std::string experts_csv(const std::optional<ExpertStats>& experts) {
+  if (!experts) return std::string(15, ',');
+  const ExpertTraffic& t = experts->traffic;
+  return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+                     csv_field(experts->exchange), to_string(experts->mode), csv_field(t.basis),
+                     experts->tokens, t.nodes_per_token, t.ranks_per_token, t.logical_network.mean,
+                     t.logical_nvlink.mean, t.network.mean, t.network.most, t.nvlink.mean,
+                     t.nvlink.most, to_microseconds(experts->kernel), experts->bottleneck_GBps,
+                     experts->bottleneck_side, experts->sms);
 }
 
 }  // namespace
@@ -132,14 +174,19 @@ std::string result_json(const Result& result) {
 std::string result_csv(const Result& result) {
   std::string out =
       "op,group,ranks,bytes,count,time_us,low_us,high_us,longest_us,alone_us,wait_us,algbw_GBps,"
-      "busbw_GBps,algorithm,protocol,channels,bottleneck\n";
+      "busbw_GBps,algorithm,protocol,channels,bottleneck,exchange,mode,basis,tokens,nodes_per_"
+      "token,"
+      "ranks_per_token,logical_network_bytes,logical_nvlink_bytes,network_bytes,"
+      "most_network_bytes,nvlink_bytes,most_nvlink_bytes,kernel_us,bottleneck_GBps,"
+      "bottleneck_side,sms\n";
   for (const CollectiveStats& c : result.collectives) {
-    out += fmt::format(
-        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", csv_field(c.op), csv_field(c.group),
-        c.ranks, c.bytes.count(), c.count, to_microseconds(c.mean), to_microseconds(c.low),
-        to_microseconds(c.high), to_microseconds(c.longest), to_microseconds(c.alone),
-        to_microseconds(c.mean_wait), c.algbw_GBps, c.busbw_GBps, to_string(c.algorithm),
-        to_string(c.protocol), c.channels, csv_field(c.bottleneck));
+    out +=
+        fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", csv_field(c.op),
+                    csv_field(c.group), c.ranks, c.bytes.count(), c.count, to_microseconds(c.mean),
+                    to_microseconds(c.low), to_microseconds(c.high), to_microseconds(c.longest),
+                    to_microseconds(c.alone), to_microseconds(c.mean_wait), c.algbw_GBps,
+                    c.busbw_GBps, to_string(c.algorithm), to_string(c.protocol), c.channels,
+                    csv_field(c.bottleneck), experts_csv(c.experts));
   }
   return out;
 }

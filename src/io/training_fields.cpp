@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "flyover/io/expert_kernels_reader.hpp"
 
 namespace flyover::io {
 
@@ -31,13 +34,14 @@ struct OverlapFlag {
   std::string_view key;
   bool Overlap::*member;
 };
-constexpr std::array<OverlapFlag, 6> overlap_flags = {{
+constexpr std::array<OverlapFlag, 7> overlap_flags = {{
     {"gradients", &Overlap::gradients},
     {"parameters", &Overlap::parameters},
     {"pipeline", &Overlap::pipeline},
     {"scatter_boundary", &Overlap::scatter_boundary},
     {"context", &Overlap::context},
     {"experts", &Overlap::experts},
+    {"mutual_slowdown", &Overlap::mutual_slowdown},
 }};
 
 Optimizer read_optimizer(const Field& field) {
@@ -50,6 +54,14 @@ ExpertDispatch read_dispatch(const Field& field) {
   const std::string word = field.one_of({"all-to-all", "fused", "all-gather"});
   if (word == "all-to-all") return ExpertDispatch::AllToAll;
   return word == "fused" ? ExpertDispatch::Fused : ExpertDispatch::AllGather;
+}
+
+std::shared_ptr<const ExpertKernels> read_kernels(const Field& field) {
+  if (field.text() == "none") return nullptr;
+  return field.parsed([](const std::string& name) {
+    return std::make_shared<const ExpertKernels>(
+        read_expert_kernels(expert_kernels_document(name), ExpertMode::Normal));
+  });
 }
 
 }  // namespace
@@ -65,7 +77,7 @@ const std::vector<std::string_view>& option_keys() {
 
 const std::vector<std::string_view>& overlap_keys() {
   static const std::vector<std::string_view> keys = [] {
-    std::vector<std::string_view> all = {"tensor", "dispatch", "bucket"};
+    std::vector<std::string_view> all = {"tensor", "dispatch", "kernels", "bucket"};
     for (const OverlapFlag& flag : overlap_flags) all.push_back(flag.key);
     return all;
   }();
@@ -99,6 +111,7 @@ void read_overlap(const Field& field, Overlap& overlap) {
                          : TensorOverlap::Pipelined;
   }
   if (field.has("dispatch")) overlap.dispatch = read_dispatch(field["dispatch"]);
+  if (field.has("kernels")) overlap.expert_kernels = read_kernels(field["kernels"]);
   if (field.has("bucket")) overlap.bucket = field["bucket"].bytes();
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,6 +12,7 @@
 #include "flyover/base/quantity.hpp"
 #include "flyover/io/model_reader.hpp"
 #include "flyover/io/stack_reader.hpp"
+#include "io/beside.hpp"
 #include "io/rule_fields.hpp"
 #include "io/training_fields.hpp"
 
@@ -24,16 +24,10 @@ namespace fs = std::filesystem;
 
 constexpr std::uint32_t max_size = 1'000'000;  // Of a parallel dimension.
 
-// A path in a workload file counts from the folder that the file lies in, if it leads somewhere
-// from there.
 Model read_job_model(const Field& field, const Document& document) {
   if (field.is_object()) return read_model(field);
-  return field.parsed([&](const std::string& name) {
-    const fs::path beside = fs::path(document.name()).parent_path() / name;
-    std::error_code error;
-    const bool is_path = name.ends_with(".json") || name.find('/') != std::string::npos;
-    return load_model(is_path && fs::exists(beside, error) ? beside.string() : name);
-  });
+  return field.parsed(
+      [&](const std::string& name) { return load_model(beside(document.name(), name)); });
 }
 
 SoftwareStack read_job_stack(const Field& training, std::string_view architecture) {
@@ -340,7 +334,7 @@ TrainingWorkload read_training(const Document& document, std::uint32_t gpus,
   if (training.has("lora")) job.options.lora = read_lora(training["lora"]);
   if (training.has("overlap")) {
     training["overlap"].allow_only({"tensor", "gradients", "parameters", "pipeline", "context",
-                                    "experts", "dispatch", "bucket", "scatter_boundary"});
+                                    "experts", "dispatch", "mutual_slowdown", "kernels", "bucket", "scatter_boundary"});
     read_overlap(training["overlap"], job.overlap);
   }
   LayoutReader reader(training, job.stack, gpus);

@@ -18,12 +18,12 @@
 #include "flyover/base/text.hpp"
 #include "flyover/io/document.hpp"
 #include "flyover/workload/repetition.hpp"
+#include "io/exchange_reader.hpp"
+#include "io/rank_groups.hpp"
 
 namespace flyover::io {
 
 namespace {
-
-using Ranks = std::vector<std::uint32_t>;
 
 // Beyond this many operations a machine would run out of memory instead.
 constexpr std::size_t max_operations = 2'000'000;
@@ -32,123 +32,47 @@ constexpr std::size_t max_operations = 2'000'000;
 // (workload/repetition.hpp).
 constexpr std::uint32_t held_copies = 4;
 
-Ranks all_ranks(std::uint32_t ranks) {
-  Ranks all(ranks);
-  std::iota(all.begin(), all.end(), 0U);
-  return all;
-}
-
-// "0-7", "all" or [0, 1, 2].
-Ranks read_ranks(const Field& field, std::uint32_t ranks) {
-  if (field.is_string()) {
-    return field.parsed([&](const std::string& text) {
-      return text == "all" ? all_ranks(ranks) : parse_index_list(text, ranks);
-    });
-  }
-  if (!field.is_array()) {
-    field.fail("expected ranks such as \"0-7\", \"all\" or [0, 1, 2]");
-  }
-  Ranks list;
-  std::vector<bool> named(ranks, false);
-  for (const Field& element : field.elements()) {
-    const std::uint32_t rank = element.count(0, ranks - 1);
-    if (named[rank]) element.fail(fmt::format("rank {} is named twice", rank));
-    named[rank] = true;
-    list.push_back(rank);
-  }
-  if (list.empty()) field.fail("expected at least one rank");
-  return list;
-}
-
-// The groups of a workload, by name and as operations write them out.
-class Groups {
- public:
-  explicit Groups(std::uint32_t ranks) : ranks_(ranks) { add("all", {all_ranks(ranks)}); }
-
-  // "groups": {"tp": [[0, 1], [2, 3]], "dp": ["0,2", "1,3"]}
-  void read(const Field& field) {
-    for (const std::string& name : field.keys()) {
-      const Field family = field[name];
-      if (name == "comment") continue;
-      if (name == "all") family.fail("is there already: \"all\" is the group of all ranks");
-      if (name.empty() || (name[0] >= '0' && name[0] <= '9')) {
-        family.fail("expected a name that does not begin with a digit, which ranks do");
-      }
-      add(name, read_family(family));
-    }
-  }
-
-  // What "group" of an operation means: a name, ranks, or several groups. Returns its family.
-  std::uint32_t find(const Field& field) {
-    if (field.is_string()) {
-      const std::string name = field.text();
-      if (const auto known = index_.find(name); known != index_.end()) return known->second;
-      if (name.empty() || name[0] < '0' || name[0] > '9') {
-        std::vector<std::string> names;
-        for (const GroupFamily& family : families_) names.push_back(family.name);
-        field.fail(fmt::format("there is no group \"{}\"{}", name, did_you_mean(name, names)));
-      }
-    }
-    std::vector<Ranks> groups = read_family(field);
-    std::ranges::sort(groups, {},
-                      [](const Ranks& group) { return *std::ranges::min_element(group); });
-    std::string name;
-    for (const Ranks& group : groups) name += (name.empty() ? "" : " | ") + index_list(group);
-    const auto known = index_.find(name);
-    return known != index_.end() ? known->second : add(std::move(name), std::move(groups));
-  }
-
-  [[nodiscard]] const GroupFamily& operator[](std::uint32_t family) const {
-    return families_[family];
-  }
-  [[nodiscard]] std::vector<GroupFamily> take() { return std::move(families_); }
-
- private:
-  std::uint32_t add(std::string name, std::vector<Ranks> groups) {
-    const auto number = static_cast<std::uint32_t>(families_.size());
-    index_.emplace(name, number);
-    families_.push_back({std::move(name), std::move(groups)});
-    return number;
-  }
-
-  // One group ("0-7", [0, 1, 2]) or an array of them.
-  [[nodiscard]] std::vector<Ranks> read_family(const Field& field) const {
-    if (!field.is_array() || field.size() == 0 || field[0].is_number()) {
-      return {read_ranks(field, ranks_)};
-    }
-    std::vector<Ranks> groups;
-    std::vector<bool> taken(ranks_, false);
-    for (const Field& element : field.elements()) {
-      groups.push_back(read_ranks(element, ranks_));
-      for (const std::uint32_t rank : groups.back()) {
-        if (taken[rank]) {
-          element.fail(
-              fmt::format("rank {} is in an earlier group already; groups of one name "
-                          "are disjoint",
-                          rank));
-        }
-        taken[rank] = true;
-      }
-    }
-    return groups;
-  }
-
-  std::uint32_t ranks_;
-  std::vector<GroupFamily> families_;
-  std::map<std::string, std::uint32_t> index_;
-};
-
 std::string name_in(const Field& field) {
   std::string name = field.text();
   if (name.empty()) field.fail("expected a name that is not empty");
   return name;
 }
 
+// What operations refer to.
+struct Names {
+  Groups groups;
+  Exchanges exchanges;
+
+  Names(const Field& root, std::uint32_t ranks, std::string file)
+      : groups(ranks),
+        exchanges(std::move(file)) {
+    if (root.has("groups")) groups.read(root["groups"]);
+    if (root.has("exchanges")) exchanges.read(root["exchanges"]);
+  }
+};
+
 // What all collectives have, in either form.
-void read_collective(const Field& field, CollectiveOp kind, Groups& groups, Operation& op) {
+void read_collective(const Field& field, CollectiveOp kind, Names& names, Operation& op) {
   op.kind = OpKind::Collective;
   op.collective = kind;
-  op.group = field.has("group") ? groups.find(field["group"]) : 0;
+  op.group = field.has("group") ? names.groups.find(field["group"]) : 0;
+  if (exchanges_experts(kind)) {
+    for (const char* key : {"bytes", "dtype", "root"}) {
+      if (field.has(key)) field[key].fail("the \"exchange\" says what is moved");
+    }
+    const Field exchange = field["exchange"];
+    op.exchange = names.exchanges.find(exchange);
+    const ExpertExchange& known = names.exchanges[op.exchange];
+    if ((kind == CollectiveOp::MoeFused) != (known.mode == ExpertMode::Fused)) {
+      exchange.fail(fmt::format("\"{}\" is of mode {}, which {} cannot be", known.name,
+                                to_string(known.mode), to_string(kind)));
+    }
+    op.bytes = pair_bytes(known, kind);
+    return;
+  }
+  if (field.has("exchange")) {
+    field["exchange"].fail(fmt::format("{} exchanges no experts", to_string(kind)));
+  }
   if (kind == CollectiveOp::Barrier) {
     for (const char* key : {"bytes", "dtype"}) {
       if (field.has(key)) field[key].fail("a barrier moves no data");
@@ -160,17 +84,31 @@ void read_collective(const Field& field, CollectiveOp kind, Groups& groups, Oper
   if (field.has("root")) {
     const Field root = field["root"];
     if (!rooted(kind)) root.fail(fmt::format("{} has no root", to_string(kind)));
-    const GroupFamily& family = groups[op.group];
+    const GroupFamily& family = names.groups[op.group];
     const auto smallest = std::ranges::min_element(family.groups, {}, &Ranks::size)->size();
     op.root = root.count(0, static_cast<std::uint32_t>(smallest - 1));
   }
 }
 
-CollectiveOp collective_named(const Field& field) {
-  if (const auto op = collective_op(field.text())) return *op;
-  const auto names = collective_op_names();
+std::vector<std::string> call_names() {
+  const auto collectives = collective_op_names();
+  std::vector<std::string> names(collectives.begin(), collectives.end());
+  for (const CollectiveOp op :
+       {CollectiveOp::MoeDispatch, CollectiveOp::MoeCombine, CollectiveOp::MoeFused}) {
+    names.emplace_back(to_string(op));
+  }
+  return names;
+}
+
+std::optional<CollectiveOp> call_named(std::string_view name) {
+  const auto op = collective_op(name);
+  return op ? op : expert_op(name);
+}
+
+CollectiveOp read_call(const Field& field) {
+  if (const auto op = call_named(field.text())) return *op;
   field.fail(fmt::format("there is no collective \"{}\"{}", field.text(),
-                         did_you_mean(field.text(), names)));
+                         did_you_mean(field.text(), call_names())));
 }
 
 // "ranks" of the workload: a number, or all ranks written out. One per GPU.
@@ -248,11 +186,10 @@ std::vector<Program> programs_of(const Field& list, const std::vector<Operation>
   return programs;
 }
 
-Workload read_collectives(const Field& root, std::uint32_t gpus) {
-  root.allow_only({"name", "ranks", "groups", "collectives"});
+Workload read_collectives(const Field& root, std::uint32_t gpus, const std::string& file) {
+  root.allow_only({"name", "ranks", "groups", "exchanges", "collectives"});
   if (root.has("ranks")) check_rank_count(root["ranks"], gpus);
-  Groups groups(gpus);
-  if (root.has("groups")) groups.read(root["groups"]);
+  Names names(root, gpus, file);
 
   const Field list = root["collectives"];
   if (list.size() == 0) list.fail("expected at least one collective");
@@ -260,10 +197,10 @@ Workload read_collectives(const Field& root, std::uint32_t gpus) {
   std::vector<Section> sections;
   std::map<std::string, std::uint32_t> used;
   for (const Field& field : list.elements()) {
-    field.allow_only({"op", "bytes", "group", "repeat", "root", "dtype", "name"});
+    field.allow_only({"op", "bytes", "exchange", "group", "repeat", "root", "dtype", "name"});
     Operation op;
-    const CollectiveOp kind = collective_named(field["op"]);
-    read_collective(field, kind, groups, op);
+    const CollectiveOp kind = read_call(field["op"]);
+    read_collective(field, kind, names, op);
     op.stream = "comm";
     op.name = field.has("name") ? name_in(field["name"]) : std::string(to_string(kind));
     const std::uint32_t repeat = field.has("repeat") ? field["repeat"].count() : 1;
@@ -279,8 +216,13 @@ Workload read_collectives(const Field& root, std::uint32_t gpus) {
       ops.push_back(op);
     }
   }
-  std::vector<Program> programs = programs_of(list, ops, groups, gpus);
-  Workload workload{"", gpus, groups.take(), std::move(programs), std::move(sections)};
+  std::vector<Program> programs = programs_of(list, ops, names.groups, gpus);
+  Workload workload{"",
+                    gpus,
+                    names.groups.take(),
+                    std::move(programs),
+                    std::move(sections),
+                    names.exchanges.take()};
   at_place(root, [&] { validate(workload); });
   return workload;
 }
@@ -310,10 +252,10 @@ Peer read_peer(const Field& field) {
 class ProgramReader {
  public:
   // Borrows all, which must outlive it.
-  ProgramReader(const Field& field, std::uint32_t ranks, Groups& groups)
+  ProgramReader(const Field& field, std::uint32_t ranks, Names& names)
       : field_(field),
         ranks_(ranks),
-        groups_(groups) {}
+        names_(names) {}
 
   Program read() {
     field_.allow_only({"name", "ranks", "repeat", "ops"});
@@ -370,12 +312,13 @@ class ProgramReader {
     } else if (kind == "send" || kind == "recv") {
       op.kind = kind == "send" ? OpKind::Send : OpKind::Recv;
       read_transfer(field, op);
-    } else if (const auto collective = collective_op(kind)) {
-      field.allow_only({"op", "id", "name", "stream", "after", "bytes", "group", "root", "dtype"});
-      read_collective(field, *collective, groups_, op);
+    } else if (const auto collective = call_named(kind)) {
+      field.allow_only(
+          {"op", "id", "name", "stream", "after", "bytes", "exchange", "group", "root", "dtype"});
+      read_collective(field, *collective, names_, op);
       check_members(field, op);
     } else {
-      const auto names = collective_op_names();
+      const auto names = call_names();
       std::vector<std::string> words = {"compute", "copy", "delay", "send", "recv"};
       words.insert(words.end(), names.begin(), names.end());
       (void)word.one_of(words);
@@ -393,10 +336,14 @@ class ProgramReader {
                           key));
         }
       }
-      field.allow_only({"op", "id", "name", "stream", "after", "duration"});
+      field.allow_only({"op", "id", "name", "stream", "after", "duration", "sms"});
       op.duration = field["duration"].duration();
       if (op.duration == Duration::zero()) field["duration"].fail("expected a duration above zero");
+      if (field.has("sms")) op.sms = field["sms"].count(1, 10'000);
       return;
+    }
+    if (field.has("sms")) {
+      field["sms"].fail("goes with a \"duration\"; \"flops\" are spread over all SMs");
     }
     field.allow_only({"op", "id", "name", "stream", "after", "duration", "flops", "bytes", "dtype",
                       "efficiency", "memory_efficiency"});
@@ -457,7 +404,7 @@ class ProgramReader {
   }
 
   void check_members(const Field& field, const Operation& op) {
-    const GroupFamily& family = groups_[op.group];
+    const GroupFamily& family = names_.groups[op.group];
     if (op.group >= outsider_.size()) outsider_.resize(op.group + 1);
     auto& outsider = outsider_[op.group];
     if (!outsider) {
@@ -496,7 +443,7 @@ class ProgramReader {
 
   const Field& field_;
   std::uint32_t ranks_;
-  Groups& groups_;
+  Names& names_;
   Program program_;
   std::unordered_map<std::string, std::uint32_t> ids_;
   std::unordered_map<std::string, std::uint32_t> on_stream_;
@@ -566,11 +513,10 @@ void iterate(const Field& root, Workload& workload, const std::vector<std::uint3
   }
 }
 
-Workload read_programs(const Field& root, std::uint32_t gpus) {
-  root.allow_only({"name", "ranks", "groups", "programs"});
+Workload read_programs(const Field& root, std::uint32_t gpus, const std::string& file) {
+  root.allow_only({"name", "ranks", "groups", "exchanges", "programs"});
   check_rank_count(root["ranks"], gpus);
-  Groups groups(gpus);
-  if (root.has("groups")) groups.read(root["groups"]);
+  Names names(root, gpus, file);
 
   const Field list = root["programs"];
   if (list.size() == 0) list.fail("expected at least one program");
@@ -578,7 +524,7 @@ Workload read_programs(const Field& root, std::uint32_t gpus) {
   std::vector<std::uint32_t> owner(gpus, 0);  // Program number from 1.
   std::vector<std::uint32_t> repeats;
   for (const Field& field : list.elements()) {
-    programs.push_back(ProgramReader(field, gpus, groups).read());
+    programs.push_back(ProgramReader(field, gpus, names).read());
     const Program& program = programs.back();
     for (const std::uint32_t rank : program.ranks) {
       const std::uint32_t other =
@@ -589,14 +535,14 @@ Workload read_programs(const Field& root, std::uint32_t gpus) {
     }
     repeats.push_back(field.has("repeat") ? field["repeat"].count() : 1);
   }
-  Workload workload{"", gpus, groups.take(), std::move(programs)};
+  Workload workload{"", gpus, names.groups.take(), std::move(programs), {}, names.exchanges.take()};
   // Before repeats change the ids that its messages name.
   at_place(root, [&] { validate(workload); });
   iterate(root, workload, repeats);
   return workload;
 }
 
-Workload read_form(const Field& root, std::uint32_t gpus) {
+Workload read_form(const Field& root, std::uint32_t gpus, const std::string& file) {
   constexpr std::array<std::string_view, 3> forms = {"collectives", "programs", "training"};
   std::vector<std::string_view> found;
   std::ranges::copy_if(forms, std::back_inserter(found), [&](auto key) { return root.has(key); });
@@ -612,8 +558,8 @@ Workload read_form(const Field& root, std::uint32_t gpus) {
     const std::string hint = slip == keys.end() ? "" : fmt::format(", is \"{}\" misspelt?", *slip);
     root.fail("expected a workload with \"collectives\", \"programs\" or \"training\"" + hint);
   }
-  if (found[0] == "collectives") return read_collectives(root, gpus);
-  if (found[0] == "programs") return read_programs(root, gpus);
+  if (found[0] == "collectives") return read_collectives(root, gpus, file);
+  if (found[0] == "programs") return read_programs(root, gpus, file);
   root["training"].fail(
       "a training layout is not a list of operations: it is expanded for a cluster");
 }
@@ -623,7 +569,7 @@ Workload read_form(const Field& root, std::uint32_t gpus) {
 Workload read_workload(const Document& document, std::uint32_t gpus) {
   require(gpus > 0, "read_workload: a cluster with GPUs");
   const Field root = document.root();
-  Workload workload = read_form(root, gpus);
+  Workload workload = read_form(root, gpus, document.name());
   workload.name = root.has("name") ? root["name"].text()
                                    : std::filesystem::path(document.name()).stem().string();
   return canonical(std::move(workload));

@@ -11,8 +11,10 @@
 #include "flyover/layout/group_kind.hpp"
 #include "flyover/layout/schedule.hpp"
 #include "flyover/workload/repetition.hpp"
+#include "layout/expand_fused.hpp"
 #include "layout/expand_passes.hpp"
 #include "layout/expand_units.hpp"
+#include "layout/fused_segments.hpp"
 #include "layout/place.hpp"
 #include "layout/program_writer.hpp"
 
@@ -20,9 +22,11 @@ namespace flyover {
 
 namespace {
 
+// Of steps that are a single pass.
 Pass pass_of(StepKind kind) {
   switch (kind) {
     case StepKind::Forward:
+    case StepKind::ForwardBackward:
       return Pass::Forward;
     case StepKind::Backward:
       return Pass::Backward;
@@ -38,11 +42,26 @@ bool ends_gradients(Pass pass) {
   return pass == Pass::Backward || pass == Pass::WeightGradient;
 }
 
+// A micro-batch's way through one chunk of the stage, forward or back.
+struct ChunkPass {
+  std::uint32_t chunk = 0;
+  Pass pass = Pass::Forward;
+  std::uint32_t micro_batch = 0;
+};
+// The passes of a step, one or two.
+std::vector<ChunkPass> passes_of(const PipelineStep& step) {
+  std::vector<ChunkPass> passes{{step.chunk, pass_of(step.kind), step.micro_batch}};
+  if (step.kind == StepKind::ForwardBackward) {
+    passes.push_back({step.back_chunk, Pass::Backward, step.back_micro_batch});
+  }
+  return passes;
+}
+
 // The program of one stage.
 class Stage {
  public:
   Stage(const StepParts& parts, const Layout& layout, const PipelineShape& shape, Passes& passes,
-        const WriterContext& context, std::uint32_t stage, bool counting)
+        const WriterContext& context, ExchangeList& exchanges, std::uint32_t stage, bool counting)
       : parts_(parts),
         layout_(layout),
         overlap_(parts.job().overlap),
@@ -53,9 +72,12 @@ class Stage {
         chunks_(stage_chunks(parts, layout, stage)),
         last_backward_(chunks_.size()),
         boundary_(parts.boundary_bytes(layout)),
-        writer_(context, counting) {
+        writer_(context, exchanges, counting) {
     for (std::size_t i = 0; i < steps_.size(); ++i) {
-      if (ends_gradients(pass_of(steps_[i].kind))) last_backward_[steps_[i].chunk] = i;
+      for (const ChunkPass& pass : passes_of(steps_[i])) {
+        if (ends_gradients(pass.pass)) last_backward_[pass.chunk] = i;
+        if (std::ranges::find(order_, pass.chunk) == order_.end()) order_.push_back(pass.chunk);
+      }
     }
     for (std::uint32_t c = 0; c < chunks_.size(); ++c) {
       streams_.push_back({writer_.stream(fmt::format("pp-send-f{}", c)),
@@ -102,8 +124,10 @@ class Stage {
     std::vector<std::size_t> special;
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       const PipelineStep& step = steps_[i];
-      if (!seen[step.chunk] || i == last_backward_[step.chunk]) special.push_back(i);
-      seen[step.chunk] = true;
+      for (const ChunkPass& pass : passes_of(step)) {
+        if (!seen[pass.chunk] || i == last_backward_[pass.chunk]) special.push_back(i);
+        seen[pass.chunk] = true;
+      }
       if (step.kind != StepKind::WeightGradient) last_pass = i;
     }
     special.push_back(last_pass);
@@ -138,49 +162,77 @@ class Stage {
   // --- Steps ---
 
   void step(std::size_t index) {
-    const PipelineStep& step = steps_[index];
-    const StageChunk& chunk = chunks_[step.chunk];
-    const Pass pass = pass_of(step.kind);
-    const PipelineStreams& streams = streams_[step.chunk];
-    const std::uint32_t last_chunk = shape_.stages * shape_.chunks - 1;
+    const std::vector<ChunkPass> passes = passes_of(steps_[index]);
+    if (passes.size() == 2 && fuses(parts_.job(), layout_)) {
+      fused(passes.front(), passes.back());
+      return;
+    }
+    for (const ChunkPass& pass : passes) this->pass(pass, index);
+  }
+
+  void pass(const ChunkPass& pass, std::size_t index) {
+    const StageChunk& chunk = chunks_[pass.chunk];
     writer_.label({}, {}, 0);
-    switch (pass) {
-      case Pass::Forward:
-        if (chunk.number > 0) receive(streams.receive_forward, chunk.number - 1, step, 'f');
-        wait_for_host();
-        for (const StageUnit& unit : chunk.units) this->unit(unit, chunk, step, index);
-        if (chunk.number < last_chunk) send(streams.send_forward, chunk.number + 1, step, 'f');
-        return;
-      case Pass::Backward:
-      case Pass::InputGradient:
-        if (chunk.number < last_chunk) {
-          receive(streams.receive_backward, chunk.number + 1, step, 'b');
-        }
-        wait_for_host();
-        backward_units(chunk, step, index);
-        if (chunk.number > 0) send(streams.send_backward, chunk.number - 1, step, 'b');
-        return;
-      case Pass::WeightGradient:
-        backward_units(chunk, step, index);
-        return;
+    receive_input(pass);
+    if (pass.pass != Pass::WeightGradient) wait_for_host();
+    if (pass.pass == Pass::Forward) {
+      for (const StageUnit& unit : chunk.units) this->unit(unit, pass, index);
+    } else {
+      for (auto unit = chunk.units.rbegin(); unit != chunk.units.rend(); ++unit) {
+        this->unit(*unit, pass, index);
+      }
     }
+    send_output(pass);
   }
 
-  void backward_units(const StageChunk& chunk, const PipelineStep& step, std::size_t index) {
-    for (auto unit = chunk.units.rbegin(); unit != chunk.units.rend(); ++unit) {
-      this->unit(*unit, chunk, step, index);
-    }
+  // No states travel beside these: they are used before and reduced after them.
+  void fused(const ChunkPass& forward, const ChunkPass& backward) {
+    writer_.label({}, {}, 0);
+    receive_input(forward);
+    receive_input(backward);
+    wait_for_host();
+    wait_for_host();
+    const std::uint32_t held = held_sms(parts_.job(), layout_);
+    write_fused(writer_, passes_,
+                {.forward = &chunks_[forward.chunk],
+                 .forward_micro_batch = forward.micro_batch,
+                 .backward = &chunks_[backward.chunk],
+                 .backward_micro_batch = backward.micro_batch,
+                 .forward_done = [&] { send_output(forward); },
+                 .backward_done = [&] { send_output(backward); }},
+                held, held == 0 && overlap_.mutual_slowdown);
   }
 
-  // A micro-batch's host code, in equal parts before its passes.
+  void receive_input(const ChunkPass& pass) {
+    const StageChunk& chunk = chunks_[pass.chunk];
+    const PipelineStreams& streams = streams_[pass.chunk];
+    if (pass.pass == Pass::Forward) {
+      if (chunk.number > 0) receive(streams.receive_forward, chunk.number - 1, pass, 'f');
+    } else if (pass.pass != Pass::WeightGradient && chunk.number < last_chunk()) {
+      receive(streams.receive_backward, chunk.number + 1, pass, 'b');
+    }
+  }
+  void send_output(const ChunkPass& pass) {
+    const StageChunk& chunk = chunks_[pass.chunk];
+    const PipelineStreams& streams = streams_[pass.chunk];
+    if (pass.pass == Pass::Forward) {
+      if (chunk.number < last_chunk()) send(streams.send_forward, chunk.number + 1, pass, 'f');
+    } else if (pass.pass != Pass::WeightGradient && chunk.number > 0) {
+      send(streams.send_backward, chunk.number - 1, pass, 'b');
+    }
+  }
+  [[nodiscard]] std::uint32_t last_chunk() const { return model_chunks(shape_) - 1; }
+
+  // A micro-batch's host code, in equal parts before its passes. With two ways through the pipeline
+  // a micro-batch passes through one of the chunks.
   void wait_for_host() {
     if (parts_.job().options.cuda_graphs) return;
-    writer_.host(parts_.job().stack.micro_batch_host / (2 * std::int64_t{shape_.chunks}));
+    const std::int64_t passes = 2 * std::int64_t{shape_.chunks} / streams(shape_);
+    writer_.host(parts_.job().stack.micro_batch_host / passes);
   }
 
-  void unit(const StageUnit& unit, const StageChunk& chunk, const PipelineStep& step,
-            std::size_t index) {
-    const Pass pass = pass_of(step.kind);
+  void unit(const StageUnit& unit, const ChunkPass& step, std::size_t index) {
+    const Pass pass = step.pass;
     writer_.label(unit.name, to_string(pass), step.micro_batch);
     if (by_unit_) {
       gather_unit(index, pass);
@@ -189,16 +241,19 @@ class Stage {
     }
     const PreparedPass& prepared = passes_.of(*unit.work, pass, unit.host);
     for (const PassItem& item : prepared.items) writer_.item(item);
-    writer_.kernels("contention", passes_.contention(prepared.time, beside(unit, pass, index)));
+    writer_.kernels("contention", passes_.contention(prepared.time, beside(unit, step, index)));
     writer_.host(prepared.host);
-    if (ends_gradients(pass)) reduce_unit(unit, chunk, index);
+    if (ends_gradients(pass)) reduce_unit(unit, step.chunk, index);
   }
 
   // How long messages of states go on beside a pass.
-  [[nodiscard]] Duration beside(const StageUnit& unit, Pass pass, std::size_t index) const {
+  [[nodiscard]] Duration beside(const StageUnit& unit, const ChunkPass& step,
+                                std::size_t index) const {
     Duration sum{};
     if (by_unit_ && overlap_.parameters && gathers_at_[index]) sum += unit.gathering;
-    if (overlap_.gradients && ends_gradients(pass) && reduces_at(index)) sum += unit.reducing;
+    if (overlap_.gradients && ends_gradients(step.pass) && reduces_at(step.chunk, index)) {
+      sum += unit.reducing;
+    }
     return sum;
   }
   void time_states() {
@@ -229,19 +284,18 @@ class Stage {
   static std::string tag(char direction, std::uint32_t chunk) {
     return fmt::format("{}{}", direction, chunk);
   }
-  static std::string name(const std::string& tag, const PipelineStep& step) {
+  static std::string name(const std::string& tag, const ChunkPass& step) {
     return fmt::format("{}.{}", tag, step.micro_batch);
   }
-  void receive(std::uint32_t stream, std::uint32_t from_chunk, const PipelineStep& step,
+  void receive(std::uint32_t stream, std::uint32_t from_chunk, const ChunkPass& step,
                char direction) {
-    const std::uint32_t from = stage_of(shape_, from_chunk);
+    const std::uint32_t from = stage_of(shape_, from_chunk, step.micro_batch);
     if (from == stage_) return;
     const std::string own = tag(direction, chunks_[step.chunk].number);
     writer_.wait_for({writer_.receive(stream, offset(from), boundary_, own, name(own, step))});
   }
-  void send(std::uint32_t stream, std::uint32_t to_chunk, const PipelineStep& step,
-            char direction) {
-    const std::uint32_t to = stage_of(shape_, to_chunk);
+  void send(std::uint32_t stream, std::uint32_t to_chunk, const ChunkPass& step, char direction) {
+    const std::uint32_t to = stage_of(shape_, to_chunk, step.micro_batch);
     if (to == stage_) return;
     const std::string theirs = tag(direction, to_chunk);
     const std::uint32_t sent =
@@ -276,7 +330,7 @@ class Stage {
   void gather_buckets() {
     if (layout_.sharding == Sharding::None) return;
     gathered_.resize(chunks_.size());
-    for (std::size_t c = 0; c < chunks_.size(); ++c) {
+    for (const std::uint32_t c : order_) {
       const std::vector<StateBucket>& buckets = chunks_[c].buckets;
       gathered_[c].resize(buckets.size());
       for (std::size_t b = buckets.size(); b-- > 0;) {
@@ -330,16 +384,17 @@ class Stage {
     if (!overlap_.gradients) writer_.wait_for(done);
   }
   // Whether gradients are reduced as they come.
-  [[nodiscard]] bool reduces_at(std::size_t index) const {
-    const bool last = index == last_backward_[steps_[index].chunk];
+  [[nodiscard]] bool reduces_at(std::uint32_t chunk, std::size_t index) const {
+    const bool last = index == last_backward_[chunk];
     return reduce_always_ || (last && overlap_.gradients);
   }
-  void reduce_unit(const StageUnit& unit, const StageChunk& chunk, std::size_t index) {
+  void reduce_unit(const StageUnit& unit, std::uint32_t own_chunk, std::size_t index) {
     if (by_unit_) {
       reduce(unit.states);
       return;
     }
-    if (!reduces_at(index)) return;
+    if (!reduces_at(own_chunk, index)) return;
+    const StageChunk& chunk = chunks_[own_chunk];
     const StateBucket& bucket = chunk.buckets[unit.bucket];
     if (&unit == &chunk.units[bucket.first_unit]) reduce(bucket.states);
   }
@@ -349,16 +404,15 @@ class Stage {
   void end() {
     writer_.label({}, {}, 0);
     if (!reduce_always_ && !overlap_.gradients) {
-      for (auto chunk = chunks_.rbegin(); chunk != chunks_.rend(); ++chunk) {
-        for (const StateBucket& bucket : chunk->buckets) reduce(bucket.states);
+      for (auto c = order_.rbegin(); c != order_.rend(); ++c) {
+        for (const StateBucket& bucket : chunks_[*c].buckets) reduce(bucket.states);
       }
     }
     for (const GroupKind kind :
          {GroupKind::Shard, GroupKind::Replica, GroupKind::ExpertShard, GroupKind::ExpertReplica}) {
       writer_.wait_for(writer_.latest(kind));
     }
-    const bool holds_ends =
-        chunks_.front().number == 0 || chunks_.back().number + 1 == shape_.stages * shape_.chunks;
+    const bool holds_ends = chunks_.front().number == 0 || chunks_.back().number == last_chunk();
     if (holds_ends) {
       writer_.exchange("tied embedding", {GroupKind::Embedding, CollectiveOp::AllReduce,
                                           embedding_gradient_bytes(parts_, layout_)});
@@ -378,6 +432,9 @@ class Stage {
   std::vector<PipelineStep> steps_;
   std::vector<StageChunk> chunks_;
   std::vector<std::size_t> last_backward_;  // Per chunk, the step that ends its gradients.
+  // Chunks by their first use, in which states travel: with dualpipe the mirror stage has the same
+  // chunks the other way round, and takes part.
+  std::vector<std::uint32_t> order_;
   Bytes boundary_;
   ProgramWriter writer_;
   std::vector<PipelineStreams> streams_;  // Per chunk.
@@ -414,6 +471,7 @@ bool has_family(const StepParts& parts, const Layout& layout, GroupKind kind) {
 WriterContext context_of(const StepParts& parts, const Layout& layout) {
   WriterContext context;
   context.slowdown = parts.job().stack.message_slowdown;
+  context.sms = parts.gpu().sms;
   std::uint32_t families = 0;
   for (std::size_t k = 0; k < group_kinds; ++k) {
     const bool has = has_family(parts, layout, static_cast<GroupKind>(k));
@@ -475,15 +533,22 @@ Workload expand_folded(const StepParts& parts, const Layout& layout, const Messa
     workload.groups.push_back(family_of(layout, static_cast<GroupKind>(k)));
   }
   std::vector<std::vector<std::uint32_t>> stages = ranks_of_stages(layout);
+  ExchangeList exchanges;
   for (std::uint32_t stage = 0; stage < layout.pipeline; ++stage) {
     Program& program = workload.programs.emplace_back();
     program.name = fmt::format("stage {}", stage);
     program.ranks = std::move(stages[stage]);
-    program.ops = Stage(parts, layout, folded.shape, passes, context, stage, false)
+    program.ops = Stage(parts, layout, folded.shape, passes, context, exchanges, stage, false)
                       .write(folded.repeats[stage])
                       .take();
   }
   workload.sections = sections_of(folded);
+  for (const auto& exchange : exchanges) {
+    ExpertExchange& added = workload.exchanges.emplace_back(*exchange);
+    // Blocks for multi-token prediction have their own.
+    const auto same = std::ranges::count(workload.exchanges, added.name, &ExpertExchange::name);
+    if (same > 1) added.name += fmt::format(" {}", same);
+  }
   return workload;
 }
 
@@ -507,9 +572,10 @@ std::uint64_t expanded_operations(const StepParts& parts, const Layout& layout,
   const WriterContext context = context_of(parts, layout);
   const FoldedPipeline folded = fold(layout, MicroBatches::Few);
   Passes passes(parts, layout, times);
+  ExchangeList exchanges;
   std::uint64_t sum = 0;
   for (std::uint32_t stage = 0; stage < layout.pipeline; ++stage) {
-    sum += Stage(parts, layout, folded.shape, passes, context, stage, true)
+    sum += Stage(parts, layout, folded.shape, passes, context, exchanges, stage, true)
                .write(folded.repeats[stage])
                .count();
   }

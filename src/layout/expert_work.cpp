@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "layout/ffn_work.hpp"
+#include "layout/fused_segments.hpp"
 
 namespace flyover {
 
@@ -16,7 +18,16 @@ namespace {
 // Borrows the writer.
 class ExpertBlock {
  public:
-  explicit ExpertBlock(WorkWriter& writer) : w_(writer) {}
+  // Of one pass. Backward, what dispatch found out is known (cached).
+  ExpertBlock(WorkWriter& writer, bool backward) : w_(writer) {
+    const bool beside = fuses(w_.job(), w_.layout());
+    const bool slowed = beside && w_.overlap().mutual_slowdown;
+    const bool own_kernels = w_.overlap().dispatch == ExpertDispatch::Fused &&
+                             w_.overlap().expert_kernels && w_.layout().expert > 1 &&
+                             (beside || !w_.overlap().experts);
+    if (own_kernels) exchange_ = exchange(backward, false);
+    if (own_kernels && beside) exchange_beside_ = slowed ? exchange(backward, true) : exchange_;
+  }
 
   void forward() {
     const Experts& experts = *w_.model().experts;
@@ -73,8 +84,39 @@ class ExpertBlock {
   [[nodiscard]] double arriving() const {
     return copies() * w_.layout().expert_tensor * w_.options().expert_imbalance;
   }
+  [[nodiscard]] std::shared_ptr<const ExpertExchange> exchange(bool cached, bool beside) const {
+    const Experts& experts = *w_.model().experts;
+    const double h = w_.model().hidden;
+    auto made = std::make_shared<ExpertExchange>();
+    made->name = cached ? "experts, backward" : "experts";
+    if (beside) made->name += ", beside kernels";
+    made->routing.experts = experts.count;
+    made->routing.chosen = experts.chosen;
+    if (experts.groups_chosen > 0) {
+      made->routing.gate = Gate::GroupSumOfTwo;
+      made->routing.groups = experts.groups;
+      made->routing.groups_chosen = experts.groups_chosen;
+    }
+    made->tokens = static_cast<std::uint32_t>(w_.split());
+    made->hidden = w_.model().hidden;
+    // Blocks of 128 values have a scale of four bytes, blocks of 32 one of a byte.
+    const KernelType type = w_.options().compute;
+    const bool blocks = type == KernelType::Fp8Block || type == KernelType::Mxfp8;
+    made->dispatch_bytes = h * w_.narrow() * (blocks ? 1 + 1.0 / 32 : 1);
+    made->combine_bytes = h * w_.wide();
+    made->cached = cached;
+    made->overlapped = beside;
+    made->kernels = w_.overlap().expert_kernels;
+    return made;
+  }
   [[nodiscard]] std::optional<Message> expert_message(CollectiveOp plain, double width) const {
     if (w_.layout().expert == 1) return std::nullopt;
+    if (exchange_) {
+      const CollectiveOp op =
+          plain == CollectiveOp::AllGather ? CollectiveOp::MoeDispatch : CollectiveOp::MoeCombine;
+      return Message{GroupKind::Expert, op, pair_bytes(*exchange_, op), 1, exchange_,
+                     exchange_beside_};
+    }
     const double h = w_.model().hidden;
     const double e = w_.layout().expert;
     double rows = copies();
@@ -195,11 +237,10 @@ class ExpertBlock {
   }
 
   WorkWriter& w_;
+  std::shared_ptr<const ExpertExchange> exchange_;  // Null: collectives.
+  std::shared_ptr<const ExpertExchange> exchange_beside_;
 };
 
-bool travels(const WorkItem& item) {
-  return item.kernels == 0 && item.message && item.message->group == GroupKind::Expert;
-}
 // Kernels between which no message comes, as one item.
 WorkItem together(std::string_view name, std::vector<WorkItem>& items) {
   const auto joins = [](const WorkItem& item) { return !item.message && !item.weight_gradient; };
@@ -220,19 +261,21 @@ WorkItem together(std::string_view name, std::vector<WorkItem>& items) {
 }  // namespace
 
 void write_experts_forward(WorkWriter& writer) {
-  ExpertBlock(writer).forward();
+  ExpertBlock(writer, false).forward();
 }
 
 void write_experts_backward(WorkWriter& writer) {
-  ExpertBlock(writer).backward();
+  ExpertBlock(writer, true).backward();
 }
 
-// Beside another micro-batch's other pass, dispatch and combine cost nothing while its kernels
-// run. The kernels of their own layer stand for those: of all micro-batches together they are as
-// much. Each pass gets as much of the exchange as it has of the kernels.
+// Where a schedule has no fused steps: beside another micro-batch's other pass, dispatch and
+// combine cost nothing while its kernels run. The kernels of their own layer stand for those: of
+// all micro-batches together they are as much. Each pass gets as much of the exchange as it has of
+// the kernels.
 void hide_expert_messages(const WorkWriter& writer, LayerWork& work) {
   if (!writer.overlap().experts || writer.layout().expert == 1 ||
-      writer.overlap().dispatch == ExpertDispatch::AllGather) {
+      writer.overlap().dispatch == ExpertDispatch::AllGather ||
+      fuses(writer.job(), writer.layout())) {
     return;
   }
   Bytes bytes;

@@ -77,24 +77,42 @@ std::uint32_t replicas(const Layout& layout) {
   return layout.data * layout.context;
 }
 
+// Of one stage; with dualpipe as many of the mirror stage belong to the group.
 std::uint32_t shard_length(const Layout& layout) {
-  return layout.sharding == Sharding::None ? replicas(layout) : shard_ranks(layout);
+  return layout.sharding == Sharding::None ? replicas(layout)
+                                           : shard_ranks(layout) / copies_in_pipeline(layout);
 }
 
 std::uint32_t expert_shard_length(const Layout& layout) {
-  return layout.sharding == Sharding::None ? expert_data(layout) : expert_shard_ranks(layout);
+  return layout.sharding == Sharding::None
+             ? expert_data(layout)
+             : expert_shard_ranks(layout) / copies_in_pipeline(layout);
+}
+
+// The ranks of one stage and, where another stage holds the same parameters, those in their places
+// there.
+std::vector<std::uint32_t> with_mirror(const Layout& layout, std::vector<std::uint32_t> members) {
+  if (copies_in_pipeline(layout) == 1) return members;
+  const std::size_t own = members.size();
+  for (std::size_t i = 0; i < own; ++i) {
+    const std::uint32_t stage = stage_of_rank(layout, members[i]);
+    members.push_back(rank_in_stage(layout, members[i], layout.pipeline - 1 - stage));
+  }
+  std::ranges::sort(members);
+  return members;
 }
 
 // Of the data x context ranks, as many neighbours as it takes to hold all dense parts, experts and
 // shards of them.
 std::uint32_t model_length(const Layout& layout) {
-  if (layout.sharding != Sharding::None) return shard_ranks(layout);
+  if (layout.sharding != Sharding::None) return shard_length(layout);
   return replicas(layout) / std::gcd(replicas(layout), expert_data(layout));
 }
 
+// The stage whose head shares a tied embedding with stage 0; 0: every head lies with an embedding.
 std::uint32_t last_stage(const Layout& layout) {
   const PipelineShape shape = pipeline_shape(layout);
-  return stage_of(shape, shape.stages * shape.chunks - 1);
+  return streams(shape) > 1 ? 0 : stage_of(shape, model_chunks(shape) - 1);
 }
 
 }  // namespace
@@ -148,11 +166,11 @@ std::vector<std::uint32_t> group_of(const Layout& layout, GroupKind kind, std::u
     case GroupKind::Pipeline:
       return dense({Pipeline}).all(rank);
     case GroupKind::Shard:
-      return dense({Data, Context}).run(rank, shard_length(layout));
+      return with_mirror(layout, dense({Data, Context}).run(rank, shard_length(layout)));
     case GroupKind::Replica:
       return dense({Data, Context}).across(rank, shard_length(layout));
     case GroupKind::ExpertShard:
-      return experts({Data}).run(rank, expert_shard_length(layout));
+      return with_mirror(layout, experts({Data}).run(rank, expert_shard_length(layout)));
     case GroupKind::ExpertReplica:
       return experts({Data}).across(rank, expert_shard_length(layout));
     case GroupKind::Embedding: {
@@ -188,11 +206,11 @@ std::uint32_t group_size(const Layout& layout, GroupKind kind) {
     case GroupKind::Pipeline:
       return layout.pipeline;
     case GroupKind::Shard:
-      return shard_length(layout);
+      return shard_length(layout) * copies_in_pipeline(layout);
     case GroupKind::Replica:
       return replicas(layout) / shard_length(layout);
     case GroupKind::ExpertShard:
-      return expert_shard_length(layout);
+      return expert_shard_length(layout) * copies_in_pipeline(layout);
     case GroupKind::ExpertReplica:
       return expert_data(layout) / expert_shard_length(layout);
     case GroupKind::Embedding:

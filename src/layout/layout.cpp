@@ -231,7 +231,16 @@ class Objections {
         }
         break;
       case PipelineSchedule::ZeroBubbleV:
-        if (v != 2) add("zb-v needs 2 virtual stages, not {}", v);
+      case PipelineSchedule::DualPipeV:
+        if (v != 2) add("{} needs 2 virtual stages, not {}", to_string(layout_.schedule), v);
+        break;
+      case PipelineSchedule::DualPipe:
+        if (v != 1) {
+          add("dualpipe needs 1 virtual stage, not {}; its second chunk is the mirror stage", v);
+        }
+        if (p % 2 != 0) {
+          add("dualpipe needs an even pipeline, as stages are paired from both ends, not {}", p);
+        }
         break;
       default:
         if (v != 1) {
@@ -273,6 +282,7 @@ class Objections {
           layout_.data, layout_.micro_batch, step, neighbours(batch, step));
       return;
     }
+    if (has_fused_steps(layout_.schedule)) dual_pipe_batch(batch, step);
     if (layout_.schedule != PipelineSchedule::Interleaved) return;
     const Wide p = layout_.pipeline;
     const Wide m = batch / step;
@@ -284,6 +294,20 @@ class Objections {
       add("{} micro-batches in groups of {} leave {}, fewer than pipeline {}: global batch {} goes "
           "with this interleaved schedule",
           m, group, m % group, p, neighbours(batch, step * group));
+    }
+  }
+
+  void dual_pipe_batch(Wide batch, Wide step) {
+    const Wide least = Wide{2} * layout_.pipeline;
+    const Wide m = batch / step;
+    if (m < least) {
+      add("{} micro-batches are fewer than 2 x pipeline {} = {}, which {} needs: global batch {} "
+          "has them",
+          m, layout_.pipeline, least, to_string(layout_.schedule), least * step);
+    } else if (goes_both_ways(layout_.schedule) && m % 2 != 0) {
+      add("{} micro-batches cannot enter at both ends in equal numbers, as dualpipe needs: global "
+          "batch {} goes",
+          m, neighbours(batch, 2 * step));
     }
   }
 
@@ -321,6 +345,11 @@ class Objections {
   void sharding() {
     if (layout_.keep_gathered && layout_.sharding != Sharding::Parameters) {
       add("parameters can be kept gathered only under zero-3, not {}", to_string(layout_.sharding));
+    }
+    if (has_fused_steps(layout_.schedule) &&
+        (layout_.sharding == Sharding::Gradients || layout_.sharding == Sharding::Parameters)) {
+      add("{} adds gradients up over a whole step and goes with zero-1 at most, not {}",
+          to_string(layout_.schedule), to_string(layout_.sharding));
     }
     if (layout_.shard_group == 0) return;
     const Wide replicas = Wide{layout_.data} * layout_.context;
@@ -378,6 +407,10 @@ std::string_view to_string(PipelineSchedule schedule) {
       return "zb-h1";
     case PipelineSchedule::ZeroBubbleV:
       return "zb-v";
+    case PipelineSchedule::DualPipe:
+      return "dualpipe";
+    case PipelineSchedule::DualPipeV:
+      return "dualpipe-v";
   }
   return "";
 }
@@ -458,12 +491,13 @@ std::uint32_t expert_data(const Layout& layout) {
 
 std::uint32_t shard_ranks(const Layout& layout) {
   if (layout.sharding == Sharding::None) return 1;
-  return layout.shard_group == 0 ? layout.context * layout.data : layout.shard_group;
+  return (layout.shard_group == 0 ? layout.context * layout.data : layout.shard_group) *
+         copies_in_pipeline(layout);
 }
 
 std::uint32_t expert_shard_ranks(const Layout& layout) {
   if (layout.sharding == Sharding::None) return 1;
-  return expert_data(layout) / shard_groups(layout);
+  return expert_data(layout) / shard_groups(layout) * copies_in_pipeline(layout);
 }
 
 std::uint32_t padded_vocabulary(const Layout& layout, const Model& model) {

@@ -133,7 +133,7 @@ class StageSum {
   }
 
   void find_adapters() {
-    for (std::uint32_t chunk = 0; chunk < layout_.virtual_stages; ++chunk) {
+    for (std::uint32_t chunk = 0; chunk < stages_.shape().chunks; ++chunk) {
       const LayerCount count = stages_.layers(stage_, chunk);
       const auto add = [&](std::uint32_t times, const AdapterParameters& each) {
         if (times == 0) return;
@@ -153,7 +153,7 @@ class StageSum {
       kept += times * layer.kept;
       working = std::max(working, layer.working);
     };
-    for (std::uint32_t chunk = 0; chunk < layout_.virtual_stages; ++chunk) {
+    for (std::uint32_t chunk = 0; chunk < stages_.shape().chunks; ++chunk) {
       const LayerCount count = stages_.layers(stage_, chunk);
       weights_[chunk] = 0;
       add(weights_[chunk], count.dense, layers_.dense);
@@ -275,7 +275,7 @@ MemoryUse memory_use(const Model& model, const Layout& layout, const TrainingOpt
                      std::uint32_t sequence, Bytes capacity, const MemoryOptions& memory) {
   const Stages stages(model, layout);
   const Layers layers(model, layout, options, sequence);
-  std::vector<double> weights(layout.virtual_stages);
+  std::vector<double> weights(stages.shape().chunks);
   MemoryUse use;
   use.capacity = capacity;
   use.stages.reserve(layout.pipeline);

@@ -36,14 +36,22 @@ class Stages {
   [[nodiscard]] LayerCount layers(std::uint32_t stage, std::uint32_t chunk) const {
     return chunks_[model_chunk(shape_, stage, chunk)];
   }
+  [[nodiscard]] bool has_embedding(std::uint32_t stage) const { return has(stage, 0); }
   [[nodiscard]] bool has_head(std::uint32_t stage) const {
-    return stage == stage_of(shape_, shape_.stages * shape_.chunks - 1);
+    return has(stage, model_chunks(shape_) - 1);
   }
   [[nodiscard]] bool is_last(std::uint32_t stage, std::uint32_t chunk) const {
-    return model_chunk(shape_, stage, chunk) + 1 == shape_.stages * shape_.chunks;
+    return model_chunk(shape_, stage, chunk) + 1 == model_chunks(shape_);
   }
 
  private:
+  [[nodiscard]] bool has(std::uint32_t stage, std::uint32_t model_chunk) const {
+    for (std::uint32_t stream = 0; stream < streams(shape_); ++stream) {
+      if (stage_of(shape_, model_chunk, stream) == stage) return true;
+    }
+    return false;
+  }
+
   PipelineShape shape_;
   std::vector<LayerCount> chunks_;  // In model order.
 };

@@ -4,11 +4,13 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "flyover/base/error.hpp"
 #include "flyover/layout/group_kind.hpp"
+#include "flyover/moe/planner.hpp"
 #include "layout/place.hpp"
 
 namespace flyover {
@@ -52,12 +54,14 @@ GeometryKey geometry_key(const Layout& layout, GroupKind kind) {
       line(dense, Dimension::Context);
       key[at++] = group_size(layout, kind);
       key[at++] = kind == GroupKind::Replica ? 1 : 0;
+      if (goes_both_ways(layout.schedule)) line(dense, Dimension::Pipeline);
       break;
     case GroupKind::ExpertShard:
     case GroupKind::ExpertReplica:
       line(experts, Dimension::Data);
       key[at++] = group_size(layout, kind);
       key[at++] = kind == GroupKind::ExpertReplica ? 1 : 0;
+      if (goes_both_ways(layout.schedule)) line(experts, Dimension::Pipeline);
       break;
     case GroupKind::Embedding:
     case GroupKind::Model:
@@ -110,12 +114,14 @@ class Busy {
 struct MessageTimes::Impl {
   const Topology* topology;
   const CostModel* cost;
+  ExpertPlanner planner;
   std::uint32_t node_gpus;  // Of the first node.
   Busy busy;
 
   Impl(const Topology& the_topology, const CostModel& the_cost)
       : topology(&the_topology),
         cost(&the_cost),
+        planner(the_topology, the_cost),
         node_gpus(the_topology.nodes[NodeId{0}].gpus),
         busy(the_topology) {}
 
@@ -126,6 +132,8 @@ struct MessageTimes::Impl {
     // By operation, algorithm, protocol and channels: how much slower bytes flow than alone.
     std::map<std::array<std::uint32_t, 5>, double> crowding;
     std::map<std::pair<std::uint32_t, std::int64_t>, Duration> times;  // By operation and bytes.
+    // By exchange, which is kept, since the planner knows it by its address.
+    std::map<std::pair<std::shared_ptr<const ExpertExchange>, CollectiveOp>, Duration> exchanges;
   };
   std::map<GeometryKey, Family> families;
   std::map<std::pair<GeometryKey, std::int64_t>, StageHop> hops;
@@ -215,6 +223,30 @@ struct MessageTimes::Impl {
     return slowest;
   }
 
+  // Of kernels of their own, all groups at once.
+  Duration time(Family& family, const Message& message) {
+    if (family.groups.empty()) return {};
+    const auto [place, is_new] = family.exchanges.try_emplace({message.exchange, message.op});
+    if (!is_new) return place->second;
+    const auto plan = [&](std::size_t which) -> const CollectivePlan& {
+      return planner.plan(*message.exchange, message.op, family.groups[which]).plan;
+    };
+    for (std::size_t i = 0; i < family.groups.size(); ++i) {
+      if (plan(i).loads) busy.add(*plan(i).loads);
+    }
+    Duration slowest{};
+    for (const std::size_t which : family.shapes) {
+      const CollectivePlan& own = plan(which);
+      const double shared = own.loads ? busy.most(*own.loads) : 0;
+      const double flowing = std::max(to_seconds(own.alone - own.startup),
+                                      shared * static_cast<double>(message.bytes.count()));
+      slowest = std::max(slowest, own.startup + from_seconds(flowing));
+    }
+    busy.clear();
+    place->second = slowest;
+    return slowest;
+  }
+
   // All ranks near the first one of a stage send to the next stage: the slowest of them.
   Duration boundary(const Layout& layout, std::uint32_t stage, Bytes bytes) {
     const std::uint32_t near = std::min(node_gpus, ranks(layout));
@@ -265,8 +297,9 @@ MessageTimes::MessageTimes(MessageTimes&&) noexcept = default;
 
 Duration MessageTimes::time(const Layout& layout, const Message& message) const {
   require(ranks(layout) <= impl_->topology->gpus.size(), "a layout that the cluster has GPUs for");
-  const Duration once =
-      impl_->time(impl_->family(layout, message.group), message.op, message.bytes);
+  auto& family = impl_->family(layout, message.group);
+  const Duration once = message.exchange ? impl_->time(family, message)
+                                         : impl_->time(family, message.op, message.bytes);
   return once * message.count;
 }
 

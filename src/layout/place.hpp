@@ -21,6 +21,11 @@ inline std::uint32_t size_of(const Sizes& sizes, Dimension dimension) {
   return sizes[static_cast<std::size_t>(dimension)];
 }
 
+// Copies of every parameter that lie on the ranks of one pipeline.
+[[nodiscard]] inline std::uint32_t copies_in_pipeline(const Layout& layout) {
+  return goes_both_ways(layout.schedule) ? 2 : 1;
+}
+
 [[nodiscard]] Sizes dense_sizes(const Layout& layout);
 [[nodiscard]] Sizes expert_sizes(const Layout& layout);
 

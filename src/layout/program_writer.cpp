@@ -1,6 +1,7 @@
 #include "layout/program_writer.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,8 +14,9 @@ constexpr std::uint32_t no_index = std::numeric_limits<std::uint32_t>::max();
 
 }  // namespace
 
-ProgramWriter::ProgramWriter(const WriterContext& context, bool counting)
+ProgramWriter::ProgramWriter(const WriterContext& context, ExchangeList& exchanges, bool counting)
     : context_(context),
+      exchanges_(exchanges),
       counting_(counting),
       compute_(stream("compute")) {
   kind_streams_.fill(no_index);
@@ -77,6 +79,11 @@ void ProgramWriter::flush() {
     op.duration = put_off_.duration;
     op.flops = Flops{put_off_.flops};
     op.bytes = put_off_.bytes;
+    if (held_sms_ > 0) {
+      // So many that, with `held_sms_` gone, only what waits for SMs takes longer.
+      const double waits = to_seconds(put_off_.memory_bound) / to_seconds(put_off_.duration);
+      op.sms = context_.sms - static_cast<std::uint32_t>(std::lround(held_sms_ * waits));
+    }
   })};
   put_off_ = {};
 }
@@ -97,15 +104,28 @@ void ProgramWriter::item(const PassItem& item) {
   if (item.message_first) exchange(item.name, item.exposed);
   if (item.hidden.bytes > Bytes{}) {
     const Ops hidden = beside(item.name, item.hidden, front());
-    kernels(item.name, item.compute, item.flops, item.bytes);
+    kernels(item.name, item.compute, item.flops, item.bytes, item.memory_bound);
     wait_for(hidden);
   } else {
-    kernels(item.name, item.compute, item.flops, item.bytes);
+    kernels(item.name, item.compute, item.flops, item.bytes, item.memory_bound);
   }
   if (!item.message_first) exchange(item.name, item.exposed);
 }
 
-void ProgramWriter::kernels(std::string_view name, Duration duration, Flops flops, Bytes bytes) {
+void ProgramWriter::hold_sms(std::uint32_t held) {
+  flush();
+  held_sms_ = held;
+}
+
+std::uint32_t ProgramWriter::index_of(const std::shared_ptr<const ExpertExchange>& exchange) {
+  const auto found = std::ranges::find(exchanges_, exchange);
+  const auto index = static_cast<std::uint32_t>(found - exchanges_.begin());
+  if (found == exchanges_.end()) exchanges_.push_back(exchange);
+  return index;
+}
+
+void ProgramWriter::kernels(std::string_view name, Duration duration, Flops flops, Bytes bytes,
+                            Duration memory_bound) {
   if (duration > put_off_.longest) {
     put_off_.longest = duration;
     put_off_.name = name;
@@ -113,6 +133,7 @@ void ProgramWriter::kernels(std::string_view name, Duration duration, Flops flop
   put_off_.duration += duration;
   put_off_.flops += flops.count();
   put_off_.bytes += bytes;
+  put_off_.memory_bound += memory_bound;
 }
 
 void ProgramWriter::host(Duration duration) {
@@ -143,7 +164,8 @@ ProgramWriter::Ops ProgramWriter::beside(std::string_view name, const Message& m
       op.name = named(name);
       op.bytes = message.bytes;
       op.group = family(message.group);
-      op.slowdown = slowdown(message.group);
+      op.slowdown = message.exchange ? 1 : slowdown(message.group);
+      if (message.exchange) op.exchange = index_of(message.exchange);
     });
   }
   return {last};

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,14 +24,18 @@ inline constexpr std::uint32_t no_family = std::numeric_limits<std::uint32_t>::m
 struct WriterContext {
   std::array<std::uint32_t, group_kinds> family{};  // Or no_family: groups of one rank.
   std::array<double, group_kinds> slowdown{};
+  std::uint32_t sms = 0;  // Of a GPU.
 };
+
+// Exchanges of a workload, as programs come upon them.
+using ExchangeList = std::vector<std::shared_ptr<const ExpertExchange>>;
 
 class ProgramWriter {
  public:
   using Ops = std::vector<std::uint32_t>;
 
-  // Borrows the context. With `counting`, operations are counted, not made.
-  ProgramWriter(const WriterContext& context, bool counting);
+  // Borrows the context and the list. With `counting`, operations are counted, not made.
+  ProgramWriter(const WriterContext& context, ExchangeList& exchanges, bool counting);
 
   std::uint32_t stream(std::string name);
   // Names for what follows: "qkv, layer 3, forward 12".
@@ -44,7 +49,11 @@ class ProgramWriter {
 
   // In the flow: what comes next waits for it.
   void item(const PassItem& item);
-  void kernels(std::string_view name, Duration duration, Flops flops = {}, Bytes bytes = {});
+  void kernels(std::string_view name, Duration duration, Flops flops = {}, Bytes bytes = {},
+               Duration memory_bound = {});
+  // From here on messages hold so many SMs while they are under way, and kernels that are not
+  // memory-bound take longer for it; 0: what kernels lose is not told by their SMs.
+  void hold_sms(std::uint32_t held);
   void host(Duration duration);
   void exchange(std::string_view name, const Message& message);
 
@@ -73,10 +82,12 @@ class ProgramWriter {
     return context_.slowdown[static_cast<std::size_t>(kind)];
   }
   [[nodiscard]] std::uint32_t stream_of(GroupKind kind);
+  [[nodiscard]] std::uint32_t index_of(const std::shared_ptr<const ExpertExchange>& exchange);
   std::uint32_t point_to_point(OpKind kind, std::uint32_t stream, const Ops& after,
                                std::int64_t offset, Bytes bytes, std::string tag, std::string name);
 
   const WriterContext& context_;
+  ExchangeList& exchanges_;
   bool counting_;
   std::uint32_t count_ = 0;
   std::vector<Operation> ops_;
@@ -92,7 +103,9 @@ class ProgramWriter {
     Duration duration{};
     double flops = 0;
     Bytes bytes;
+    Duration memory_bound{};
   } put_off_;
+  std::uint32_t held_sms_ = 0;
   std::string_view unit_;
   std::string_view pass_;
   std::uint32_t micro_batch_ = 0;

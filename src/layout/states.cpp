@@ -97,7 +97,7 @@ void ParameterSums::add(StageParameters& sum, const RankParameters& layer, doubl
 
 StageParameters ParameterSums::of(const Stages& stages, std::uint32_t stage) const {
   LayerCount layers;
-  for (std::uint32_t chunk = 0; chunk < layout_.virtual_stages; ++chunk) {
+  for (std::uint32_t chunk = 0; chunk < stages.shape().chunks; ++chunk) {
     const LayerCount more = stages.layers(stage, chunk);
     layers.dense += more.dense;
     layers.experts += more.experts;
@@ -108,12 +108,13 @@ StageParameters ParameterSums::of(const Stages& stages, std::uint32_t stage) con
   const double h = model_.hidden;
   const double tokens = h * padded_vocabulary(layout_, model_) / layout_.tensor;
   const double norm = h * (model_.norm_bias ? 2 : 1);
-  if (stage == 0) sum.embedding = tokens + h * model_.positions;
+  const bool has_embedding = stages.has_embedding(stage);
+  if (has_embedding) sum.embedding = tokens + h * model_.positions;
   if (stages.has_head(stage)) {
     sum.others += norm;
     if (!model_.tied_embeddings) sum.head = tokens;
     const bool reads_tokens = model_.tied_embeddings || model_.mtp_layers > 0;
-    if (reads_tokens && stage != 0) sum.embedding += tokens;
+    if (reads_tokens && !has_embedding) sum.embedding += tokens;
     if (model_.mtp_layers > 0) {
       add(sum, has_experts(model_, model_.layers - 1) ? expert_ : dense_, model_.mtp_layers);
       sum.matrices += model_.mtp_layers * 2 * h * h / layout_.tensor;

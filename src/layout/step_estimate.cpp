@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <span>
 #include <vector>
 
 #include "flyover/base/error.hpp"
+#include "flyover/layout/fused_chunk.hpp"
 #include "flyover/layout/schedule.hpp"
+#include "layout/fused_segments.hpp"
 
 namespace flyover {
 
@@ -76,6 +79,7 @@ class Estimate {
         micro_batches_(micro_batches(layout)),
         stage_(layout.pipeline),
         first_chunk_(layout.pipeline),
+        saved_(layout.pipeline, 0),
         units_(layout.pipeline, 0) {}
 
   StepEstimate run() {
@@ -88,6 +92,7 @@ class Estimate {
     Ledger ledger;
     ledger.add(stage_[slowest].forward, micro_batches_);
     ledger.add(stage_[slowest].backward, micro_batches_);
+    take_off(ledger, saved_[slowest]);
     hops_of_steady_state(ledger, slowest);
     ledger[StepPart::Bubble] += std::max(0.0, pipeline - ledger.total());
     states(ledger, slowest);
@@ -112,7 +117,7 @@ class Estimate {
 
   [[nodiscard]] double time(const Message& message) const {
     if (times_ == nullptr) return 0;
-    return to_seconds(times_->time(layout_, message)) * slowdown(message.group);
+    return to_seconds(times_->time(layout_, message)) * slowdown_of(job_.stack, message);
   }
   [[nodiscard]] double slowdown(GroupKind kind) const {
     return job_.stack.message_slowdown[static_cast<std::size_t>(kind)];
@@ -166,8 +171,7 @@ class Estimate {
       const double gather = time(messages.gather);
       const double reduce = time(messages.reduce);
       hide_states(result.forward, gather, layout_.keep_gathered ? 1 / micro_batches_ : 1);
-      if (shape_.schedule == PipelineSchedule::ZeroBubbleV ||
-          shape_.schedule == PipelineSchedule::ZeroBubbleH1) {
+      if (splits_gradients(shape_.schedule)) {
         hide_states(result.backward, layout_.keep_gathered ? 0 : gather, 1);
         const double before = result.backward.total();
         hide_states(result.backward, reduce, 1);
@@ -215,12 +219,14 @@ class Estimate {
         sum.forward[StepPart::Host] += host;
         sum.backward[StepPart::Host] += host;
       }
-      const std::uint32_t stage = stage_of(shape_, chunk);
-      if (chunk < layout_.pipeline) first_chunk_[stage] = sum;
-      stage_[stage].add(sum);
-      units_[stage] += layers[chunk];
-      if (shape_.schedule == PipelineSchedule::ZeroBubbleV ||
-          shape_.schedule == PipelineSchedule::ZeroBubbleH1) {
+      // Of several ways through the pipeline each has its share of the micro-batches.
+      for (std::uint32_t stream = 0; stream < streams(shape_); ++stream) {
+        const std::uint32_t stage = stage_of(shape_, chunk, stream);
+        if (chunk < layout_.pipeline) first_chunk_[stage] = sum;
+        stage_[stage].add(sum, 1.0 / streams(shape_));
+        units_[stage] += layers[chunk];
+      }
+      if (splits_gradients(shape_.schedule)) {
         chunk_times_.push_back({from_seconds(sum.forward.total()),
                                 from_seconds(sum.backward.total() - sum.weight_gradient),
                                 from_seconds(sum.weight_gradient)});
@@ -230,12 +236,142 @@ class Estimate {
       const StageHop hop = times_->hop(layout_, parts_.boundary_bytes(layout_));
       hop_ = to_seconds(hop.mean) * slowdown(GroupKind::Pipeline);
     }
+    if (times_ != nullptr && fuses(job_, layout_)) fuse(layers);
+  }
+
+  // --- Fused steps ---
+
+  // Times of both pairs of every stage, and what they save.
+  void fuse(const std::vector<std::uint32_t>& layers) {
+    const std::vector<std::uint32_t> first = first_layers(layers);
+    for (std::uint32_t stage = 0; stage < layout_.pipeline; ++stage) {
+      for (std::uint32_t chunk = 0; chunk < 2; ++chunk) {
+        const std::uint32_t forward = model_chunk(shape_, stage, chunk);
+        const std::uint32_t backward = model_chunk(shape_, stage, 1 - chunk);
+        pairs_.push_back(pair_time(units_of(forward, first), units_of(backward, first)));
+        // Host code of the micro-batches, as in a pass of each.
+        if (!job_.options.cuda_graphs) {
+          pairs_.back() += job_.stack.micro_batch_host / layout_.virtual_stages;
+        }
+      }
+    }
+    for (std::uint32_t stage = 0; stage < layout_.pipeline; ++stage) {
+      for (std::uint32_t chunk = 0; chunk < 2; ++chunk) {
+        const ChunkTimes& forward = chunk_times_[model_chunk(shape_, stage, chunk)];
+        const ChunkTimes& backward = chunk_times_[model_chunk(shape_, stage, 1 - chunk)];
+        const Duration apart = forward.forward + backward.input_gradient + backward.weight_gradient;
+        saved_[stage] += static_cast<double>(fused_steps(stage, chunk)) *
+                         (to_seconds(apart) - to_seconds(pairs_[std::size_t{2} * stage + chunk]));
+      }
+    }
+  }
+  static std::vector<std::uint32_t> first_layers(const std::vector<std::uint32_t>& layers) {
+    std::vector<std::uint32_t> first(layers.size() + 1, 0);
+    std::partial_sum(layers.begin(), layers.end(), first.begin() + 1);
+    return first;
+  }
+  struct Unit {
+    const LayerWork* work = nullptr;
+    Duration host{};
+  };
+  [[nodiscard]] std::vector<Unit> units_of(std::uint32_t chunk,
+                                           const std::vector<std::uint32_t>& first) const {
+    std::vector<Unit> units;
+    if (chunk == 0) units.push_back({&parts_.embedding(layout_), {}});
+    for (std::uint32_t layer = first[chunk]; layer < first[chunk + 1]; ++layer) {
+      units.push_back({&parts_.layer(layout_, layer), parts_.host(layer)});
+    }
+    if (chunk + 2 == first.size()) units.push_back({&parts_.head(layout_), {}});
+    return units;
+  }
+  // A forward through some units with a backward through others, and what their host code has the
+  // GPU wait for beside: as expand_fused.cpp writes it.
+  [[nodiscard]] Duration pair_time(const std::vector<Unit>& forward,
+                                   const std::vector<Unit>& backward) {
+    FusedChunk chunk;
+    for (const Unit& unit : forward) chunk.forward.push_back(forward_segments(*unit.work));
+    for (auto unit = backward.rbegin(); unit != backward.rend(); ++unit) {
+      chunk.backward.push_back(backward_segments(*unit->work));
+    }
+    Duration time = run_fused_chunk(chunk, kernel_rate()).span;
+    const std::int64_t share = layout_.recompute == Recompute::Full ? 3 : 2;
+    for (std::size_t i = 0; i < forward.size() || i < backward.size(); ++i) {
+      Duration idle{};
+      if (i < forward.size()) {
+        const ForwardSegments& f = chunk.forward[i];
+        idle += forward[i].host - f.attention - f.experts - f.after;
+      }
+      if (i < backward.size()) {
+        const BackwardSegments& b = chunk.backward[i];
+        idle += backward[backward.size() - 1 - i].host * share - b.before - b.experts -
+                b.expert_weights - b.attention - b.weights;
+      }
+      time += std::max(Duration{}, idle);
+    }
+    return time;
+  }
+  // Of kernels beside messages. Those that wait for memory do not miss the SMs that are held.
+  [[nodiscard]] double kernel_rate() const {
+    const std::uint32_t held = held_sms(job_, layout_);
+    if (held == 0) return 1 / (1 + contention_of(job_));
+    Ledger sum;
+    for (const Passes& stage : stage_) sum.add(stage.forward).add(stage.backward);
+    const double kernels = sum[StepPart::Compute] + sum[StepPart::Recompute];
+    const double sms = parts_.gpu().sms;
+    return (sms - held) / (sms - held * sum.memory_bound / kernels);
+  }
+  [[nodiscard]] const ForwardSegments& forward_segments(const LayerWork& work) {
+    const auto [place, is_new] = forward_segments_.try_emplace(&work);
+    ForwardSegments& made = place->second;
+    if (!is_new) return made;
+    const ForwardItems items = forward_items(work);
+    made = {segment(items.attention), message(items.dispatch), segment(items.experts),
+            message(items.combine), segment(items.after)};
+    return made;
+  }
+  [[nodiscard]] const BackwardSegments& backward_segments(const LayerWork& work) {
+    const auto [place, is_new] = backward_segments_.try_emplace(&work);
+    BackwardSegments& made = place->second;
+    if (!is_new) return made;
+    const BackwardItems items = backward_items(work);
+    made = {segment(items.before),         message(items.combine),  segment(items.experts),
+            segment(items.expert_weights), message(items.dispatch), segment(items.attention),
+            segment(items.weights)};
+    return made;
+  }
+  [[nodiscard]] Duration segment(const std::vector<const WorkItem*>& items) const {
+    Ledger ledger;
+    for (const WorkItem* item : items) add_item(ledger, *item, StepPart::Compute);
+    return from_seconds(ledger.total());
+  }
+  [[nodiscard]] Duration message(const WorkItem* item) const {
+    return item == nullptr ? Duration{} : from_seconds(time(in_fused_step(*item->message)));
+  }
+
+  // Steps of a stage that go forward with this chunk and back with the other.
+  [[nodiscard]] std::uint64_t fused_steps(std::uint32_t stage, std::uint32_t chunk) const {
+    PipelineShape few = shape_;
+    few.micro_batches = 2 * shape_.stages;
+    std::uint64_t count = (shape_.micro_batches - few.micro_batches) / streams(shape_);
+    for (const PipelineStep& step : stage_steps(few, stage)) {
+      count += step.kind == StepKind::ForwardBackward && step.chunk == chunk ? 1U : 0U;
+    }
+    return count;
   }
 
   [[nodiscard]] double body(std::uint32_t stage) const {
-    return micro_batches_ * (stage_[stage].forward.total() + stage_[stage].backward.total());
+    return micro_batches_ * (stage_[stage].forward.total() + stage_[stage].backward.total()) -
+           saved_[stage];
   }
 
+  // Messages that fused steps hide, and host code that is waited for once for both micro-batches.
+  static void take_off(Ledger& ledger, double saved) {
+    for (const StepPart part : {StepPart::Expert, StepPart::Host}) {
+      const double less = std::clamp(saved, 0.0, ledger[part]);
+      ledger[part] -= less;
+      saved -= less;
+    }
+  }
   // Sends that nothing runs beside cost every stage their time.
   void hops_of_steady_state(Ledger& ledger, std::uint32_t stage) const {
     if (job_.overlap.pipeline || layout_.pipeline == 1) return;
@@ -248,11 +384,14 @@ class Estimate {
   [[nodiscard]] double pipeline_time() const {
     const std::uint32_t p = layout_.pipeline;
     const double m = micro_batches_;
-    if (p == 1) return body(0);
+    if (p == 1 && !has_fused_steps(shape_.schedule)) return body(0);
     switch (shape_.schedule) {
       case PipelineSchedule::ZeroBubbleV:
       case PipelineSchedule::ZeroBubbleH1:
         return zero_bubble();
+      case PipelineSchedule::DualPipe:
+      case PipelineSchedule::DualPipeV:
+        return dual_pipe();
       case PipelineSchedule::GPipe:
       case PipelineSchedule::OneForwardOneBackward:
       case PipelineSchedule::Interleaved:
@@ -298,6 +437,24 @@ class Estimate {
     for (std::uint32_t s = 0; s < layout_.pipeline; ++s) most = std::max(most, body(s));
     return to_seconds(run.makespan) +
            most * (1 - static_cast<double>(shape.micro_batches) / micro_batches_);
+  }
+
+  // The same with fused steps: fill and drain, and as many steady periods as are left.
+  [[nodiscard]] double dual_pipe() const {
+    const auto run = [&](std::uint32_t micro_batches) {
+      PipelineShape shape = shape_;
+      shape.micro_batches = micro_batches;
+      PipelineProgram program = pipeline_program(shape);
+      if (pairs_.empty()) program = without_fused_steps(std::move(program));
+      return to_seconds(run_pipeline(program, chunk_times_, from_seconds(hop_), pairs_).makespan);
+    };
+    const std::uint32_t period = streams(shape_);
+    const std::uint32_t few = 3 * shape_.stages + 2;
+    const std::uint32_t start = few + few % period;
+    if (shape_.micro_batches <= start + period) return run(shape_.micro_batches);
+    const double fill = run(start);
+    const double steady = run(start + period) - fill;
+    return fill + steady * (shape_.micro_batches - start) / period;
   }
 
   // --- Gradients, parameters, optimizer ---
@@ -382,8 +539,9 @@ class Estimate {
     double each_micro_batch = 0;
     for (std::uint32_t s = 0; s < layout_.pipeline; ++s) {
       const Traffic stage = traffic(own[s], units_[s]);
-      const double backward = stage_[s].backward.total();
-      const double forward = stage_[s].forward.total();
+      // The last passes of both ways through the pipeline.
+      const double backward = streams(shape_) * stage_[s].backward.total();
+      const double forward = streams(shape_) * stage_[s].forward.total();
       const double last = 1 / stage.buckets;
       double exposed = stage.reduce;
       if (job_.overlap.gradients) {
@@ -403,6 +561,8 @@ class Estimate {
             std::max(each_micro_batch, std::max(0.0, stage.reduce - hides) +
                                            job_.stack.contention * std::min(hides, stage.reduce));
       }
+      // With micro-batches from both ends no stage has long to wait for the first one.
+      if (streams(shape_) > 1) continue;
       earlier += first_chunk_[s].backward.total() + hop_;
       later += first_chunk_[s].forward.total() + hop_;
     }
@@ -442,7 +602,11 @@ class Estimate {
   double micro_batches_;
   std::vector<Passes> stage_;
   std::vector<Passes> first_chunk_;
-  std::vector<double> units_;  // Layers.
+  std::vector<double> saved_;    // Seconds of a step that fused steps take less than their passes.
+  std::vector<double> units_;    // Layers.
+  std::vector<Duration> pairs_;  // run_pipeline's; empty where steps are not fused.
+  std::map<const LayerWork*, ForwardSegments> forward_segments_;
+  std::map<const LayerWork*, BackwardSegments> backward_segments_;
   std::vector<ChunkTimes> chunk_times_;
   double hop_ = 0;
 };

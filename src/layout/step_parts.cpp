@@ -21,6 +21,7 @@ struct LayerKey {
   std::uint32_t tensor = 1, context = 1, expert = 1, expert_tensor = 1, micro_batch = 1;
   bool sequence_parallel = false;
   bool late_weights = false;
+  bool fuses = false;
   bool gathered = false;  // Parameters are: nothing narrow is kept of them.
   ContextExchange exchange{};
   Recompute recompute{};
@@ -30,8 +31,8 @@ struct LayerKey {
 
   [[nodiscard]] auto tied() const {
     return std::tie(tensor, context, expert, expert_tensor, micro_batch, sequence_parallel,
-                    late_weights, gathered, exchange, recompute, modules, vocabulary_multiple,
-                    kind);
+                    late_weights, fuses, gathered, exchange, recompute, modules,
+                    vocabulary_multiple, kind);
   }
   friend bool operator<(const LayerKey& a, const LayerKey& b) { return a.tied() < b.tied(); }
 };
@@ -44,8 +45,8 @@ LayerKey key_of(const Layout& layout, std::uint32_t kind) {
   key.expert_tensor = layout.expert_tensor;
   key.micro_batch = layout.micro_batch;
   key.sequence_parallel = layout.sequence_parallel;
-  key.late_weights = layout.schedule == PipelineSchedule::ZeroBubbleH1 ||
-                     layout.schedule == PipelineSchedule::ZeroBubbleV;
+  key.late_weights = splits_gradients(layout.schedule);
+  key.fuses = has_fused_steps(layout.schedule);
   key.gathered = layout.sharding == Sharding::Parameters;
   key.exchange = layout.exchange;
   key.recompute = layout.recompute;
@@ -235,15 +236,17 @@ std::vector<OwnParameters> StepParts::stage_parameters(const Layout& layout) con
     of_kind.push_back(layer_parameters(layout, layer));
   }
   std::vector<OwnParameters> stages(layout.pipeline);
-  std::uint32_t layer = 0;
-  for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
-    OwnParameters& own = stages[stage_of(shape, chunk)];
-    for (const std::uint32_t end = layer + layers[chunk]; layer < end; ++layer) {
-      own += of_kind[layer_kind(layer)];
+  for (std::uint32_t stream = 0; stream < streams(shape); ++stream) {
+    std::uint32_t layer = 0;
+    for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
+      OwnParameters& own = stages[stage_of(shape, chunk, stream)];
+      for (const std::uint32_t end = layer + layers[chunk]; layer < end; ++layer) {
+        own += of_kind[layer_kind(layer)];
+      }
     }
+    stages[stage_of(shape, 0, stream)] += embedding_parameters(layout);
+    stages[stage_of(shape, chunks - 1, stream)] += head_parameters(layout);
   }
-  stages.front() += embedding_parameters(layout);
-  stages[stage_of(shape, chunks - 1)] += head_parameters(layout);
   return stages;
 }
 

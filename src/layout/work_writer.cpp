@@ -14,8 +14,7 @@ WorkWriter::WorkWriter(const TrainingJob& job, const StepKernels& kernels, const
       wide_(job.options.compute == KernelType::Tf32 ? 4 : 2),
       narrow_(std::min(wide_, bytes_per_element(job.options.compute))),
       domain_(std::max(domain, 1U)),
-      late_weights_(layout.schedule == PipelineSchedule::ZeroBubbleH1 ||
-                    layout.schedule == PipelineSchedule::ZeroBubbleV) {}
+      late_weights_(splits_gradients(layout.schedule)) {}
 
 void WorkWriter::gemm(KernelSum& sum, Count m, Count n, Count k, double output_bytes,
                       std::optional<KernelType> type) const {

@@ -86,6 +86,52 @@ std::string collective_table(const Result& result, std::size_t width) {
   return render(table, width);
 }
 
+std::string megabytes(double bytes) {
+  return fmt::format("{:.2f}", bytes * 1e-6);
+}
+
+// What exchanges of experts move, by port of a GPU.
+std::string expert_table(const Result& result, std::size_t width) {
+  TextTable table{{{"experts", true},
+                   {"exchange", true},
+                   {"mode", true},
+                   {"tokens"},
+                   {"nodes/token"},
+                   {"ranks/token"},
+                   {"NIC MB"},
+                   {"most"},
+                   {"logical"},
+                   {"NVLink MB"},
+                   {"most"},
+                   {"logical"},
+                   {"kernel"},
+                   {"GB/s"},
+                   {"of", true},
+                   {"SMs"},
+                   {"traffic is", true},
+                   {"other modes", true}},
+                  {}};
+  for (const CollectiveStats& c : result.collectives) {
+    if (!c.experts) continue;
+    const ExpertStats& e = *c.experts;
+    std::string others;
+    for (const ExpertAlternative& other : e.other_modes) {
+      others += fmt::format("{}{} {}", others.empty() ? "" : ", ", to_string(other.mode),
+                            time_text(other.time));
+    }
+    table.rows.push_back(
+        {c.op, e.exchange, std::string(to_string(e.mode)), fmt::format("{:.6g}", e.tokens),
+         fmt::format("{:.3f}", e.traffic.nodes_per_token),
+         fmt::format("{:.3f}", e.traffic.ranks_per_token), megabytes(e.traffic.network.mean),
+         megabytes(e.traffic.network.most), megabytes(e.traffic.logical_network.mean),
+         megabytes(e.traffic.nvlink.mean), megabytes(e.traffic.nvlink.most),
+         megabytes(e.traffic.logical_nvlink.mean), time_text(e.kernel),
+         fmt::format("{:.1f}", e.bottleneck_GBps), e.bottleneck_side, std::to_string(e.sms),
+         e.traffic.basis, std::move(others)});
+  }
+  return table.rows.empty() ? "" : '\n' + render(table, width);
+}
+
 std::string resource_table(const Result& result, std::size_t width) {
   TextTable table{
       {{"resource", true}, {"count"}, {"mean use"}, {"peak use"}, {"busiest"}, {"which", true}},
@@ -132,6 +178,7 @@ std::string summary(const Result& result, std::size_t width) {
                      time_text(result.high), result.bottleneck);
   out += breakdown_table(result, width);
   if (!result.collectives.empty()) out += '\n' + collective_table(result, width);
+  out += expert_table(result, width);
   out += '\n' + resource_table(result, width);
   if (result.memory) out += '\n' + memory_table(*result.memory, width);
   if (!result.sensitivity.empty()) {

@@ -25,6 +25,10 @@ struct PlayedGroup {
   std::uint32_t count = 1;
   // Ranks that lie alike on which calls are planned; empty: its own.
   std::vector<std::uint32_t> planned_on;
+
+  [[nodiscard]] const std::vector<std::uint32_t>& to_plan_on() const {
+    return planned_on.empty() ? ranks : planned_on;
+  }
 };
 
 struct Cast {

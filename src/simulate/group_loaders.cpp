@@ -31,7 +31,8 @@ class GroupLoaders {
         ++most_calls[p];
         const bool known = std::ranges::any_of(kinds[p], [&](const Operation* other) {
           return other->collective == op.collective && other->bytes == op.bytes &&
-                 other->dtype == op.dtype && other->root == op.root;
+                 other->dtype == op.dtype && other->root == op.root &&
+                 other->exchange == op.exchange;
         });
         if (!known) kinds[p].push_back(&op);
       }
@@ -74,6 +75,7 @@ class GroupLoaders {
   // What a plan loads, on a geometry.
   struct PlannedSet {
     CollectivePlan plan;
+    double local_copies = 0;
     std::vector<std::tuple<Spot, std::uint32_t, std::uint32_t>> loads;  // With item and weight.
   };
   // Groups that lie alike.
@@ -114,44 +116,43 @@ class GroupLoaders {
     const auto [number, caller, first_program] = key;
     Geometry& geometry = geometries_[number];
     writer_.footing().stand_on(out_.geometries[number]);
-    CollectiveCall call;
-    call.ranks = out_.geometries[number];
+    const std::vector<std::uint32_t>& ranks = out_.geometries[number];
     Digest facts;
     for (const std::uint64_t fact :
          {std::uint64_t{GroupPart}, std::uint64_t{f}, std::uint64_t{caller},
-          std::uint64_t{first_program}, std::uint64_t{call.ranks.size()}}) {
+          std::uint64_t{first_program}, std::uint64_t{ranks.size()}}) {
       facts.add(fact);
     }
     std::vector<std::uint32_t> sets;
-    if (call.ranks.size() > 1) {
+    if (ranks.size() > 1) {
       for (const Operation* op : kinds) {
-        call.op = op->collective;
-        call.bytes = op->bytes;
-        call.dtype = op->dtype;
-        call.root = op->root;
-        const CollectivePlan plan = context_.cost.plan(call, geometry.tracer);
-        const std::uint32_t set = planned_set(number, plan, call.ranks);
+        const PlannedCall planned = context_.planner.plan(*op, ranks, geometry.tracer);
+        const CollectivePlan& plan = planned.plan;
+        const std::uint32_t set = planned_set(number, planned, ranks);
         const auto place = std::ranges::find(sets, set);
         writer_.add_plan(facts, plan, static_cast<std::uint64_t>(place - sets.begin()));
         if (place == sets.end()) sets.push_back(set);
       }
     }
     std::shared_ptr<const Edges>& edges = geometry.edges[sets];
-    if (!edges) edges = std::make_shared<const Edges>(group_edges(call.ranks, geometry, sets));
+    if (!edges) edges = std::make_shared<const Edges>(group_edges(ranks, geometry, sets));
     return {writer_.parts_of({writer_.colour(facts)}), edges};
   }
 
-  std::uint32_t planned_set(std::uint32_t number, const CollectivePlan& plan,
+  std::uint32_t planned_set(std::uint32_t number, const PlannedCall& planned,
                             std::span<const std::uint32_t> ranks) {
+    const CollectivePlan& plan = planned.plan;
+    const double copies = local_copies(planned.experts);
     std::vector<PlannedSet>& sets = geometries_[number].sets;
-    const auto known = std::ranges::find_if(
-        sets, [&](const PlannedSet& other) { return same_loads(other.plan, plan); });
+    const auto known = std::ranges::find_if(sets, [&](const PlannedSet& other) {
+      return same_loads(other.plan, plan) && other.local_copies == copies;
+    });
     const auto place = static_cast<std::uint32_t>(known - sets.begin());
     if (known != sets.end()) return place;
-    PlannedSet set{plan, {}};
+    PlannedSet set{plan, copies, {}};
     bundle_.clear();
     for (const Load& load : loads_of(context_.topology, context_.resources, plan,
-                                     named_ranks(context_.blocks, plan, ranks))) {
+                                     named_ranks(context_.blocks, plan, ranks), copies)) {
       const std::uint32_t weight = writer_.weight(load.weight);
       const auto [spot, item] = writer_.spot_of(load.resource);
       if (spot.kind != Spot::Kind::Node) {

@@ -5,6 +5,7 @@
 #include "flyover/topology/topology.hpp"
 #include "flyover/workload/operation_graph.hpp"
 #include "simulate/blocks.hpp"
+#include "simulate/call_planner.hpp"
 #include "simulate/messages.hpp"
 #include "simulate/program.hpp"
 #include "simulate/resources.hpp"
@@ -15,6 +16,7 @@ namespace flyover {
 struct JointContext {
   const Topology& topology;
   const CostModel& cost;
+  const CallPlanner& planner;
   const ClusterResources& resources;
   const Blocks& blocks;
   const Workload& workload;

@@ -10,7 +10,8 @@
 namespace flyover {
 
 std::vector<Load> loads_of(const Topology& topology, const ClusterResources& resources,
-                           const CollectivePlan& plan, std::span<const std::uint32_t> ranks) {
+                           const CollectivePlan& plan, std::span<const std::uint32_t> ranks,
+                           double local_copies) {
   std::vector<Load> loads;
   loads.reserve(plan.loads->size() + 2 * ranks.size());
   double rate = plan.rate_cap;
@@ -25,12 +26,12 @@ std::vector<Load> loads_of(const Topology& topology, const ClusterResources& res
   };
   for (const std::uint32_t rank : ranks) {
     const VertexId gpu = topology.gpus[rank];
-    double traffic = 0;
+    double traffic = local_copies;
     for (const LinkId link : topology.out(gpu)) traffic += load_of(link);
     for (const LinkId link : topology.in(gpu)) traffic += load_of(link);
     if (traffic == 0) continue;
     const double sms = std::min<double>(plan.channels, topology.gpu_model(rank).sms);
-    if (rate < std::numeric_limits<double>::infinity()) {
+    if (rate < std::numeric_limits<double>::infinity() && !holds_sms(plan)) {
       loads.emplace_back(resources.sms(rank), sms / rate);
     }
     loads.emplace_back(resources.hbm(rank), traffic);
@@ -51,11 +52,6 @@ std::vector<std::uint32_t> named_ranks(const Blocks& blocks, const CollectivePla
   return own;
 }
 
-CollectiveCall PlanCache::request(const Operation& op, const PlayedGroup& group) const {
-  return {op.collective, op.bytes, op.dtype,
-          group.planned_on.empty() ? group.ranks : group.planned_on, op.root};
-}
-
 PatternTracer PlanCache::tracer(const PlayedGroup& group) const {
   if (!cast_.reduction) return nullptr;
   return cast_.reduction->tracer(group.planned_on);
@@ -64,15 +60,17 @@ PatternTracer PlanCache::tracer(const PlayedGroup& group) const {
 const PreparedCall& PlanCache::collective(const Operation& op, std::uint32_t group) {
   const std::uint64_t id = std::uint64_t{op.group} << 32 | group;
   const auto [entry, fresh] =
-      calls_.try_emplace(Key{id, op.collective, op.bytes.count(), op.dtype, op.root});
+      calls_.try_emplace(Key{id, op.collective, op.bytes.count(), op.dtype, op.root, op.exchange});
   if (!fresh) return entry->second;
   const PlayedGroup& played = cast_.groups[op.group][group];
   PreparedCall& prepared = entry->second;
-  prepared.plan = cost_.plan(request(op, played), tracer(played));
+  PlannedCall planned = planner_.plan(op, played.to_plan_on(), tracer(played));
+  prepared.plan = std::move(planned.plan);
+  prepared.experts = planned.experts;
   auto& set = sets_[{id, prepared.plan.loads, prepared.plan.channels, prepared.plan.rate_cap}];
   if (!set) {
-    set = cast_.reduction ? group_loads(prepared.plan, played)
-                          : own_loads(prepared.plan, played.ranks, played.count);
+    set = cast_.reduction ? group_loads(prepared, played)
+                          : own_loads(prepared, played.ranks, played.count);
   }
   prepared.set = set;
   return prepared;
@@ -81,7 +79,12 @@ const PreparedCall& PlanCache::collective(const Operation& op, std::uint32_t gro
 std::vector<CollectivePlan> PlanCache::alternatives(const Operation& op,
                                                     std::uint32_t group) const {
   const PlayedGroup& played = cast_.groups[op.group][group];
-  return cost_.choose(request(op, played), tracer(played)).alternatives;
+  return planner_.alternatives(op, played.to_plan_on(), tracer(played));
+}
+
+std::vector<ExpertAlternative> PlanCache::other_modes(const Operation& op,
+                                                      std::uint32_t group) const {
+  return planner_.other_modes(op, cast_.groups[op.group][group].to_plan_on());
 }
 
 const PreparedCall& PlanCache::message(const MatchedMessage& message) {
@@ -90,17 +93,18 @@ const PreparedCall& PlanCache::message(const MatchedMessage& message) {
   if (fresh) {
     entry->second.plan = cost_.point_to_point(message.from_gpu, message.to_gpu, message.bytes);
     const std::array<std::uint32_t, 2> ends{message.from_gpu, message.to_gpu};
-    entry->second.set = own_loads(entry->second.plan, ends, message.count);
+    entry->second.set = own_loads(entry->second, ends, message.count);
   }
   return entry->second;
 }
 
 // Of ranks on which the plan was made.
-std::shared_ptr<const LoadSet> PlanCache::own_loads(const CollectivePlan& plan,
+std::shared_ptr<const LoadSet> PlanCache::own_loads(const PreparedCall& call,
                                                     std::span<const std::uint32_t> ranks,
                                                     std::uint32_t count) const {
   std::vector<ManyLoads> all;
-  for (const Load& load : loads_of(topology_, resources_, plan, ranks)) {
+  for (const Load& load :
+       loads_of(topology_, resources_, call.plan, ranks, local_copies(call.experts))) {
     all.push_back({load, 1});
     all.back().load.resource = cast_.stand_in(load.resource);
   }
@@ -108,14 +112,16 @@ std::shared_ptr<const LoadSet> PlanCache::own_loads(const CollectivePlan& plan,
 }
 
 // The plan was made on ranks that lie alike.
-std::shared_ptr<const LoadSet> PlanCache::group_loads(const CollectivePlan& plan,
+std::shared_ptr<const LoadSet> PlanCache::group_loads(const PreparedCall& call,
                                                       const PlayedGroup& group) const {
+  const CollectivePlan& plan = call.plan;
   const Blocks& blocks = cast_.reduction->blocks();
   const Likeness likeness(blocks, group.planned_on, group.ranks);
   std::vector<ManyLoads> all;
   std::vector<Load> in_domains;
   for (const Load& load :
-       loads_of(topology_, resources_, plan, named_ranks(blocks, plan, group.planned_on))) {
+       loads_of(topology_, resources_, plan, named_ranks(blocks, plan, group.planned_on),
+                local_copies(call.experts))) {
     if (plan.fold && blocks.place(load.resource)) {
       in_domains.push_back(load);
       continue;

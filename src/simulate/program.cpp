@@ -106,10 +106,12 @@ Calls::Calls(const Workload& workload, const std::vector<CompiledProgram>& progr
 void check_calls_agree(const Workload& workload, const std::vector<CompiledProgram>& programs,
                        const Ranks& ranks) {
   const auto describe = [&](std::uint32_t rank, const Operation& op) {
-    return fmt::format("rank {} ({} \"{}\") calls {} of {}{}", rank,
+    const std::string what = op.exchange == no_exchange
+                                 ? fmt::format("of {}", to_string(op.bytes))
+                                 : fmt::format("\"{}\"", workload.exchanges[op.exchange].name);
+    return fmt::format("rank {} ({} \"{}\") calls {} {}{}", rank,
                        workload.programs[ranks.program(rank)].name, op.id, to_string(op.collective),
-                       to_string(op.bytes),
-                       op.root == 0 ? "" : fmt::format(" with root {}", op.root));
+                       what, op.root == 0 ? "" : fmt::format(" with root {}", op.root));
   };
   for (std::uint32_t f = 0; f < workload.groups.size(); ++f) {
     for (const auto& group : workload.groups[f].groups) {
@@ -127,7 +129,7 @@ void check_calls_agree(const Workload& workload, const std::vector<CompiledProgr
           const Operation& a = workload.programs[ranks.program(model)].ops[ours[k]];
           const Operation& b = workload.programs[p].ops[theirs[k]];
           if (a.collective == b.collective && a.bytes == b.bytes && a.root == b.root &&
-              a.dtype == b.dtype) {
+              a.dtype == b.dtype && a.exchange == b.exchange) {
             continue;
           }
           throw InputError(fmt::format(

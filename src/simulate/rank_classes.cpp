@@ -109,14 +109,15 @@ class Casting {
 }  // namespace
 
 std::optional<Cast> reduced_cast(const Topology& topology, const CostModel& cost,
-                                 const ClusterResources& resources, Workload workload) {
+                                 const CallPlanner& planner, const ClusterResources& resources,
+                                 Workload workload) {
   try {
     const Ranks ranks(workload);
     std::vector<CompiledProgram> programs = compile_all(workload);
     const MessagePairs messages = pair_messages(workload, ranks);
     check_calls_agree(workload, programs, ranks);
-    auto reduction =
-        std::make_shared<const Reduction>(topology, cost, resources, workload, ranks, messages);
+    auto reduction = std::make_shared<const Reduction>(topology, cost, planner, resources, workload,
+                                                       ranks, messages);
     Cast cast = Casting(std::move(reduction), ranks, messages).make(std::move(workload));
     cast.programs = std::move(programs);
     return cast;

@@ -26,6 +26,7 @@
 
 #include "flyover/cost/cost_model.hpp"
 #include "flyover/topology/topology.hpp"
+#include "simulate/call_planner.hpp"
 #include "simulate/cast.hpp"
 #include "simulate/resources.hpp"
 
@@ -36,6 +37,7 @@ namespace flyover {
 // (joint_graph.hpp; where the fabric is no tree, for every group), some hashes for each node that a
 // group has members in, and a look at every rank; programs are looked at once, not once a rank.
 [[nodiscard]] std::optional<Cast> reduced_cast(const Topology& topology, const CostModel& cost,
+                                               const CallPlanner& planner,
                                                const ClusterResources& resources,
                                                Workload workload);
 

@@ -7,14 +7,14 @@
 
 namespace flyover {
 
-Reduction::Reduction(const Topology& topology, const CostModel& cost,
+Reduction::Reduction(const Topology& topology, const CostModel& cost, const CallPlanner& planner,
                      const ClusterResources& resources, const Workload& workload,
                      const Ranks& ranks, const MessagePairs& messages)
     : cost_(cost),
       blocks_(topology, resources),
       scratch_(topology.links.size()),
-      graph_(
-          joint_graph({topology, cost, resources, blocks_, workload, ranks, messages, scratch_})),
+      graph_(joint_graph(
+          {topology, cost, planner, resources, blocks_, workload, ranks, messages, scratch_})),
       quotient_(graph_, blocks_, resources, ranks),
       number_(quotient_.classes(), absent) {
   const auto& first = quotient_.first_resources();

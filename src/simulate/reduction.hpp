@@ -9,6 +9,7 @@
 #include "flyover/cost/cost_model.hpp"
 #include "flyover/routing/load_map.hpp"
 #include "simulate/blocks.hpp"
+#include "simulate/call_planner.hpp"
 #include "simulate/joint_graph.hpp"
 #include "simulate/messages.hpp"
 #include "simulate/program.hpp"
@@ -18,9 +19,10 @@ namespace flyover {
 
 class Reduction {
  public:
-  // Borrows topology, cost model and resources. Throws as the cost model does.
-  Reduction(const Topology& topology, const CostModel& cost, const ClusterResources& resources,
-            const Workload& workload, const Ranks& ranks, const MessagePairs& messages);
+  // Borrows topology, cost model and resources. Throws as the cost model and the planner do.
+  Reduction(const Topology& topology, const CostModel& cost, const CallPlanner& planner,
+            const ClusterResources& resources, const Workload& workload, const Ranks& ranks,
+            const MessagePairs& messages);
   Reduction(const Reduction&) = delete;
   Reduction& operator=(const Reduction&) = delete;
 

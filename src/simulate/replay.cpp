@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "flyover/base/error.hpp"
 #include "flyover/base/quantity.hpp"
 #include "flyover/workload/repetition.hpp"
+#include "simulate/call_planner.hpp"
 #include "simulate/rank_classes.hpp"
 #include "simulate/run.hpp"
 
@@ -58,8 +60,9 @@ struct Reduced {
 
 // None when there is no reduced cast or it cannot finish: the full run says why.
 std::optional<Reduced> play_reduced(const Topology& topology, const CostModel& cost,
-                                    const ClusterResources& resources, const Workload& workload,
-                                    const ReplayOptions& options, bool with_times) {
+                                    const CallPlanner& planner, const ClusterResources& resources,
+                                    const Workload& workload, const ReplayOptions& options,
+                                    bool with_times) {
   for (const std::uint64_t copies : more_copies) {
     if (copies == all_copies) {
       std::uint64_t held = 0;
@@ -71,15 +74,27 @@ std::optional<Reduced> play_reduced(const Topology& topology, const CostModel& c
                         held, most_held));
       }
     }
-    auto cast = reduced_cast(topology, cost, resources, canonical(unrolled(workload, copies)));
+    auto cast =
+        reduced_cast(topology, cost, planner, resources, canonical(unrolled(workload, copies)));
     if (!cast) return std::nullopt;
     Reduced reduced{std::move(*cast), {}, {}};
-    reduced.played = run(topology, cost, resources, reduced.cast, options,
+    reduced.played = run(topology, cost, planner, resources, reduced.cast, options,
                          with_times ? &reduced.times : nullptr);
     if (reduced.played.end == RunEnd::Finished) return reduced;
     if (reduced.played.end == RunEnd::Stuck) return std::nullopt;
   }
   return std::nullopt;
+}
+
+// Why every rank is played, a sentence for each exchange that does not treat ranks alike.
+std::vector<std::string> uneven_exchanges(const CallPlanner& planner, const Workload& workload) {
+  std::vector<std::string> out;
+  for (const auto& [exchange, basis] : planner.not_balanced(workload)) {
+    out.push_back(
+        fmt::format("exchange \"{}\" treats ranks differently ({}): every rank is simulated",
+                    exchange->name, basis));
+  }
+  return out;
 }
 
 // Which operation of a program with copies left out an operation of the whole program is, and how
@@ -205,14 +220,18 @@ Replay replay(const Topology& topology, const CostModel& cost, const Workload& w
               const ReplayOptions& options) {
   check_fit(topology, workload);
   const ClusterResources resources(topology, options.scale);
-  if (options.reduce) {
-    if (auto done = play_reduced(topology, cost, resources, workload, options, false)) {
+  const CallPlanner planner(topology, cost, workload.exchanges);
+  const std::vector<std::string> uneven = uneven_exchanges(planner, workload);
+  if (options.reduce && uneven.empty()) {
+    if (auto done = play_reduced(topology, cost, planner, resources, workload, options, false)) {
       return std::move(*done->played.replay);
     }
     // What is wrong the full run tells rank by rank.
   }
   const Cast cast = full_cast_that_fits(workload, resources);
-  return run_full(topology, cost, resources, cast, options);
+  Replay done = run_full(topology, cost, planner, resources, cast, options);
+  std::ranges::copy(uneven, std::back_inserter(done.result.warnings));
+  return done;
 }
 
 ReductionCheck verify_reduction(const TimedCluster& full, const TimedCluster& reduced,
@@ -223,10 +242,14 @@ ReductionCheck verify_reduction(const TimedCluster& full, const TimedCluster& re
   const Cast full_cast = full_cast_that_fits(workload, every);
   OperationTimes full_times;
   ReductionCheck check;
-  check.full = run_full(full.topology, full.cost, every, full_cast, options, &full_times);
+  const CallPlanner full_planner(full.topology, full.cost, workload.exchanges);
+  check.full =
+      run_full(full.topology, full.cost, full_planner, every, full_cast, options, &full_times);
 
   const ClusterResources resources(reduced.topology, options.scale);
-  auto played = play_reduced(reduced.topology, reduced.cost, resources, workload, options, true);
+  const CallPlanner planner(reduced.topology, reduced.cost, workload.exchanges);
+  auto played =
+      play_reduced(reduced.topology, reduced.cost, planner, resources, workload, options, true);
   require(played.has_value(), "what finishes in full can be reduced and finishes reduced");
   check.reduced = std::move(*played->played.replay);
   Comparison(full_cast, full_times, *played).fill(check);

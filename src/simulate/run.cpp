@@ -1,8 +1,7 @@
 #include "simulate/run.hpp"
 
 #include <algorithm>
-#include <array>
-#include <deque>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -12,6 +11,10 @@
 #include "flyover/base/quantity.hpp"
 #include "flyover/engine/event_queue.hpp"
 #include "flyover/engine/fluid.hpp"
+#include "simulate/call_planner.hpp"
+#include "simulate/expert_stats.hpp"
+#include "simulate/held_sms.hpp"
+#include "simulate/kernels.hpp"
 #include "simulate/ledger.hpp"
 #include "simulate/messages.hpp"
 #include "simulate/plans.hpp"
@@ -29,7 +32,12 @@ namespace {
 enum EventKind : std::uint32_t { StreamEnds, Solve, BytesFlow, DelayEnds };
 
 // Who owns a stream or event: the kind in the top byte, the number below.
-enum class Actor : std::uint8_t { Operation, Call, Message };
+enum class Actor : std::uint8_t {
+  Operation,
+  Call,
+  Message,
+  Holder  // Of SMs: the instance whose kernel does.
+};
 constexpr unsigned actor_shift = 56;
 
 constexpr std::uint64_t owner(Actor actor, std::uint64_t number) {
@@ -53,9 +61,11 @@ std::vector<std::uint32_t> counts(const std::vector<Player>& players) {
 // canonical. Ranks here are players.
 class Run {
  public:
-  Run(const Topology& topology, const CostModel& cost, const ClusterResources& resources,
-      const Cast& cast, const ReplayOptions& options, OperationTimes* times)
+  Run(const Topology& topology, const CostModel& cost, const CallPlanner& planner,
+      const ClusterResources& resources, const Cast& cast, const ReplayOptions& options,
+      OperationTimes* times)
       : topology_(topology),
+        planner_(planner),
         resources_(resources),
         cast_(cast),
         workload_(cast.workload),
@@ -65,7 +75,9 @@ class Run {
         ranks_(workload_),
         calls_(workload_, programs_, ranks_),
         fluid_(queue_, StreamEnds, Solve),
-        plans_(topology, cost, resources, cast),
+        plans_(topology, cost, planner, resources, cast),
+        kernels_(topology, resources, cast, ranks_.instances()),
+        held_(fluid_, resources, cast, ranks_.instances()),
         ledger_(counts(cast.players), static_cast<std::uint32_t>(workload_.groups.size())) {
     add_resources();
     const auto latency = options.scale.find("latency");
@@ -80,7 +92,6 @@ class Run {
     if (times_ != nullptr) times_->ended.resize(ranks_.instances());
     name_steps_.resize(workload_.programs.size());
     state_.ops.assign(ranks_.instances(), OpState::Blocked);
-    slot_.resize(ranks_.instances());
     state_.calls.resize(calls_.size());
     state_.messages.resize(messages_.all.size());
     call_plans_.resize(calls_.size());
@@ -146,11 +157,6 @@ class Run {
   }
 
  private:
-  struct ComputeLoads {
-    std::array<Load, 2> loads;
-    std::uint32_t used = 0;
-  };
-
   // The engine's time, later by what was left out.
   [[nodiscard]] Time now() const { return queue_.now() + later_; }
 
@@ -176,6 +182,8 @@ class Run {
           if (state.next != OpState::Blocked) state.begun = when - begun_[instance];
         });
     fluid_.for_running([&](std::uint64_t who, const FluidSystem::Progress& progress) {
+      // That SMs are held follows from what calls do.
+      if (actor_of(who) == Actor::Holder) return;
       SlotState& state = moment.slots[slot_of(who)];
       state.flows = true;
       state.left = progress.left;
@@ -360,77 +368,17 @@ class Run {
     }
   }
 
-  // A kernel is a stream over SMs and HBM whose progress runs from 0 to 1: alone it takes the
-  // longer of its two times (the roofline), beside others what they leave it.
   void start_local(std::uint32_t rank, std::uint64_t instance, const Operation& op) {
     state_.ops[instance] = OpState::Running;
     ledger_.begin(rank, Ledger::Activity::Compute, 0, now());
-    const std::uint32_t gpu_number = cast_.players[rank].rank;
-    const GpuModel& gpu = topology_.gpu_model(gpu_number);
-    if (op.kind == OpKind::Delay || op.duration > Duration{}) {
-      queue_.schedule(time_after(queue_.now(), duration_on(gpu, op)), Phase::Finish, DelayEnds,
-                      instance);
+    if (!Kernels::is_stream(op)) {
+      queue_.schedule(time_after(queue_.now(), kernels_.duration(op, rank)), Phase::Finish,
+                      DelayEnds, instance);
       return;
     }
-    ComputeLoads& c = take_loads(instance);
-    if (op.flops.count() > 0) {
-      const double seconds = op.flops.count() / (peak(gpu, op).per_second() * flop_share(gpu, op));
-      c.loads[c.used++] = {stand_in(resources_.sms(gpu_number)), seconds * gpu.sms};
-    }
-    if (op.bytes.count() > 0) {
-      // A copy reads and writes.
-      const double passes = op.kind == OpKind::Copy ? 2 : 1;
-      c.loads[c.used++] = {stand_in(resources_.hbm(gpu_number)),
-                           passes * static_cast<double>(op.bytes.count()) / memory_share(gpu, op)};
-    }
-    fluid_.start({.loads = std::span(c.loads).first(c.used),
-                  .work = 1,
-                  .key = owner(Actor::Operation, instance),
-                  .payload = owner(Actor::Operation, instance)});
-  }
-
-  // A recorded kernel does not say what bounded it. Slow GPUs are slow by their clock, which its
-  // SMs and caches share; a delay is the host's.
-  [[nodiscard]] static Duration duration_on(const GpuModel& gpu, const Operation& op) {
-    if (op.kind == OpKind::Delay || gpu.compute_factor == 1) return op.duration;
-    return from_seconds(to_seconds(op.duration) / gpu.compute_factor);
-  }
-
-  [[nodiscard]] ResourceId stand_in(ResourceId r) const { return cast_.stand_in(r); }
-
-  [[nodiscard]] static FlopRate peak(const GpuModel& gpu, const Operation& op) {
-    const auto rate = gpu.flops.find(op.dtype);
-    if (rate != gpu.flops.end()) return rate->second;
-    std::string known;
-    for (const auto& [dtype, unused] : gpu.flops) known += (known.empty() ? "" : ", ") + dtype;
-    throw InputError(
-        fmt::format("operation \"{}\" computes in \"{}\", for which {} has no rate; it has {}",
-                    op.id, op.dtype, gpu.name, known));
-  }
-  double flop_share(const GpuModel& gpu, const Operation& op) {
-    if (op.efficiency > 0) return op.efficiency;
-    assumed_flops_ = true;
-    return gpu.flop_efficiency;
-  }
-  double memory_share(const GpuModel& gpu, const Operation& op) {
-    if (op.memory_efficiency > 0) return op.memory_efficiency;
-    assumed_memory_ = true;
-    return gpu.memory_efficiency;
-  }
-
-  // Streams borrow their loads: a deque never moves them, and slots are used again.
-  ComputeLoads& take_loads(std::uint64_t instance) {
-    std::uint32_t slot = 0;
-    if (free_loads_.empty()) {
-      slot = static_cast<std::uint32_t>(compute_loads_.size());
-      compute_loads_.emplace_back();
-    } else {
-      slot = free_loads_.back();
-      free_loads_.pop_back();
-    }
-    slot_[instance] = slot;
-    compute_loads_[slot].used = 0;
-    return compute_loads_[slot];
+    StreamSpec spec = kernels_.begin(op, rank, instance);
+    spec.key = spec.payload = owner(Actor::Operation, instance);
+    fluid_.start(spec);
   }
 
   void arrive_at_call(std::uint32_t rank, std::uint64_t instance, const Operation& op) {
@@ -444,14 +392,21 @@ class Run {
     if (state.arrived < group.size()) return;
 
     state.last_arrival = now();
-    for_members(call, [&](std::uint32_t member, std::uint64_t theirs) {
-      state_.ops[theirs] = OpState::Running;
-      ledger_.begin(member, Ledger::Activity::Starting, 0, now());
-    });
     const PreparedCall* plan = nullptr;
     if (cast_.groups[op.group][g].ranks.size() > 1) plan = &plans_.collective(op, g);
     call_plans_[call] = plan;
+    const std::uint32_t sms = held_by(plan);
+    for_members(call, [&](std::uint32_t member, std::uint64_t theirs) {
+      state_.ops[theirs] = OpState::Running;
+      ledger_.begin(member, Ledger::Activity::Starting, 0, now());
+      if (sms > 0) held_.hold(member, theirs, sms, owner(Actor::Holder, theirs));
+    });
     begin_later(owner(Actor::Call, call), plan);
+  }
+
+  // SMs of every member of a call, from its last arrival to its end.
+  [[nodiscard]] static std::uint32_t held_by(const PreparedCall* plan) {
+    return plan == nullptr || plan->experts == nullptr ? 0 : plan->experts->sms;
   }
 
   void arrive_at_message(std::uint32_t rank, std::uint64_t instance) {
@@ -513,8 +468,10 @@ class Run {
     const PreparedCall* plan =
         is_call ? call_plans_[number_of(who)] : message_plans_[number_of(who)];
     if (plan != nullptr) count(who, *plan, arrived);
+    const bool holds = held_by(plan) > 0;
     for_parties(who, [&](std::uint32_t rank, std::uint64_t instance) {
       ledger_.end(rank, Ledger::Activity::Moving, family_of(who), now());
+      if (holds) held_.give_back(instance);
       if (timeline_ && timeline_->records(rank)) record_call(rank, instance, who, plan, arrived);
       release(rank, instance);
     });
@@ -524,9 +481,7 @@ class Run {
     const std::uint32_t rank = ranks_.rank_of(instance);
     const Operation& op = operation(rank, instance);
     ledger_.end(rank, Ledger::Activity::Compute, 0, now());
-    if (op.kind != OpKind::Delay && op.duration == Duration{}) {
-      free_loads_.push_back(slot_[instance]);
-    }
+    if (Kernels::is_stream(op)) kernels_.ended(instance);
     if (timeline_ && timeline_->records(rank)) {
       timeline_->slice(rank, stream_of(rank, instance), begun_[instance], now(), shown(rank, op),
                        op.kind == OpKind::Delay ? "delay" : "compute");
@@ -600,10 +555,18 @@ class Run {
     const CallState& state = state_.calls[number_of(who)];
     const PlayedGroup& played = cast_.groups[site.family][site.group];
     const Operation& op = call_operation(number_of(who));
-    CollectiveStats* fresh = statistics_.add_call(
-        op, workload_.groups[site.family].name, static_cast<std::uint32_t>(played.ranks.size()),
-        plan.plan, taken, state.last_arrival - state.first_arrival, played.count);
+    const std::string exchange = op.exchange == no_exchange ? "" : planner_.exchange(op).name;
+    CollectiveStats* fresh =
+        statistics_.add_call(op, workload_.groups[site.family].name, exchange,
+                             static_cast<std::uint32_t>(played.ranks.size()), plan.plan, taken,
+                             state.last_arrival - state.first_arrival, played.count);
     if (fresh == nullptr) return;
+    if (plan.experts != nullptr) {
+      fresh->experts = expert_stats(planner_.exchange(op), *plan.experts,
+                                    static_cast<std::uint32_t>(played.ranks.size()));
+      fresh->experts->other_modes = plans_.other_modes(op, site.group);
+      return;
+    }
     for (const CollectivePlan& other : plans_.alternatives(op, site.group)) {
       fresh->alternatives.push_back({other.algorithm, other.protocol, other.channels, other.alone});
     }
@@ -630,7 +593,7 @@ class Run {
   void record_loads() {
     for (const RateChange& change : fluid_.changes()) {
       const std::uint64_t who = change.payload;
-      if (actor_of(who) == Actor::Operation) continue;
+      if (actor_of(who) == Actor::Operation || actor_of(who) == Actor::Holder) continue;
       const PreparedCall* plan = actor_of(who) == Actor::Call ? call_plans_[number_of(who)]
                                                               : message_plans_[number_of(who)];
       if (plan != nullptr) {
@@ -642,19 +605,12 @@ class Run {
 
   [[nodiscard]] std::vector<std::string> warnings() const {
     std::vector<std::string> out = topology_.notes;
-    if (assumed_flops_) {
-      out.push_back(
-          "compute operations without \"efficiency\" reach the GPU's default share of peak");
-    }
-    if (assumed_memory_) {
-      out.push_back(
-          "operations without \"memory_efficiency\" reach the GPU's default share of HBM "
-          "bandwidth");
-    }
+    std::ranges::move(kernels_.warnings(), std::back_inserter(out));
     return out;
   }
 
   const Topology& topology_;
+  const CallPlanner& planner_;
   const ClusterResources& resources_;
   const Cast& cast_;
   const Workload& workload_;
@@ -666,15 +622,14 @@ class Run {
   EventQueue queue_;
   FluidSystem fluid_;
   PlanCache plans_;
+  Kernels kernels_;
+  HeldSms held_;
   Ledger ledger_;
   CallStatistics statistics_;
   ReplayState state_;
   std::vector<const PreparedCall*> call_plans_;
   std::vector<const PreparedCall*> message_plans_;
   std::vector<std::pair<std::uint32_t, std::uint64_t>> ready_;
-  std::deque<ComputeLoads> compute_loads_;
-  std::vector<std::uint32_t> free_loads_;
-  std::vector<std::uint32_t> slot_;  // By instance: its place in compute_loads_ while it runs.
   std::optional<Timeline> timeline_;
   std::vector<Time> begun_;  // By instance, when somebody asks.
   std::optional<Recurrence> recurrence_;
@@ -684,23 +639,23 @@ class Run {
   std::vector<double> more_amounts_;      // By resource of the engine: taken while left out.
   std::uint64_t events_ = 0;
   double latency_scale_ = 1;
-  bool assumed_flops_ = false;
-  bool assumed_memory_ = false;
 };
 
 }  // namespace
 
-Played run(const Topology& topology, const CostModel& cost, const ClusterResources& resources,
-           const Cast& cast, const ReplayOptions& options, OperationTimes* times) {
-  Run run(topology, cost, resources, cast, options, times);
+Played run(const Topology& topology, const CostModel& cost, const CallPlanner& planner,
+           const ClusterResources& resources, const Cast& cast, const ReplayOptions& options,
+           OperationTimes* times) {
+  Run run(topology, cost, planner, resources, cast, options, times);
   const RunEnd end = run.go();
   if (end != RunEnd::Finished) return {end, std::nullopt};
   return {end, run.take()};
 }
 
-Replay run_full(const Topology& topology, const CostModel& cost, const ClusterResources& resources,
-                const Cast& cast, const ReplayOptions& options, OperationTimes* times) {
-  Run run(topology, cost, resources, cast, options, times);
+Replay run_full(const Topology& topology, const CostModel& cost, const CallPlanner& planner,
+                const ClusterResources& resources, const Cast& cast, const ReplayOptions& options,
+                OperationTimes* times) {
+  Run run(topology, cost, planner, resources, cast, options, times);
   const RunEnd end = run.go();
   require(end != RunEnd::Unsteady, "a full run has all copies of sections");
   if (end == RunEnd::Stuck) throw SimulationError(run.deadlock());

@@ -8,6 +8,7 @@
 #include "flyover/cost/cost_model.hpp"
 #include "flyover/simulate/replay.hpp"
 #include "flyover/topology/topology.hpp"
+#include "simulate/call_planner.hpp"
 #include "simulate/cast.hpp"
 #include "simulate/resources.hpp"
 
@@ -41,13 +42,15 @@ struct Played {
 
 // `times`: filled unless null.
 [[nodiscard]] Played run(const Topology& topology, const CostModel& cost,
-                         const ClusterResources& resources, const Cast& cast,
-                         const ReplayOptions& options, OperationTimes* times = nullptr);
+                         const CallPlanner& planner, const ClusterResources& resources,
+                         const Cast& cast, const ReplayOptions& options,
+                         OperationTimes* times = nullptr);
 
 // Likewise, of a full cast with all copies of sections; throws SimulationError when it cannot
 // finish, with a report of who waits for whom.
 [[nodiscard]] Replay run_full(const Topology& topology, const CostModel& cost,
-                              const ClusterResources& resources, const Cast& cast,
-                              const ReplayOptions& options, OperationTimes* times = nullptr);
+                              const CallPlanner& planner, const ClusterResources& resources,
+                              const Cast& cast, const ReplayOptions& options,
+                              OperationTimes* times = nullptr);
 
 }  // namespace flyover

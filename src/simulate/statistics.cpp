@@ -7,10 +7,11 @@
 namespace flyover {
 
 CallStatistics::Sums& CallStatistics::sums(const std::string& family, const std::string& op,
-                                           std::uint32_t ranks, Bytes bytes,
-                                           const CollectivePlan& plan, std::uint32_t count) {
-  Sums& s =
-      by_kind_[{family, op, bytes.count(), ranks, plan.algorithm, plan.protocol, plan.channels}];
+                                           const std::string& exchange, std::uint32_t ranks,
+                                           Bytes bytes, const CollectivePlan& plan,
+                                           std::uint32_t count) {
+  Sums& s = by_kind_[{family, op, exchange, bytes.count(), ranks, plan.algorithm, plan.protocol,
+                      plan.channels}];
   if (s.stats.count == 0) {
     s.stats.op = op;
     s.stats.group = family;
@@ -28,9 +29,11 @@ CallStatistics::Sums& CallStatistics::sums(const std::string& family, const std:
 }
 
 CollectiveStats* CallStatistics::add_call(const Operation& op, const std::string& family,
-                                          std::uint32_t ranks, const CollectivePlan& plan,
-                                          Duration taken, Duration waited, std::uint32_t count) {
-  Sums& s = sums(family, std::string(to_string(op.collective)), ranks, op.bytes, plan, count);
+                                          const std::string& exchange, std::uint32_t ranks,
+                                          const CollectivePlan& plan, Duration taken,
+                                          Duration waited, std::uint32_t count) {
+  Sums& s =
+      sums(family, std::string(to_string(op.collective)), exchange, ranks, op.bytes, plan, count);
   s.factor = bus_factor(op.collective, ranks);
   s.taken += to_seconds(taken) * count;
   s.waited += to_seconds(waited) * count;
@@ -40,7 +43,7 @@ CollectiveStats* CallStatistics::add_call(const Operation& op, const std::string
 
 void CallStatistics::add_message(Bytes bytes, const CollectivePlan& plan, Duration taken,
                                  std::uint32_t count) {
-  Sums& s = sums("", "send", 2, bytes, plan, count);
+  Sums& s = sums("", "send", "", 2, bytes, plan, count);
   s.taken += to_seconds(taken) * count;
   s.stats.longest = std::max(s.stats.longest, taken);
 }

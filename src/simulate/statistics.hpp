@@ -16,9 +16,10 @@ namespace flyover {
 
 class CallStatistics {
  public:
-  // `count`: calls or messages that are alike. Returns the sums of the first call of its kind, for
-  // the alternatives to be filled in, else null.
-  CollectiveStats* add_call(const Operation& op, const std::string& family, std::uint32_t ranks,
+  // `count`: calls or messages that are alike; `exchange`: of experts, its name. Returns the sums
+  // of the first call of its kind, for the alternatives to be filled in, else null.
+  CollectiveStats* add_call(const Operation& op, const std::string& family,
+                            const std::string& exchange, std::uint32_t ranks,
                             const CollectivePlan& plan, Duration taken, Duration waited,
                             std::uint32_t count);
   void add_message(Bytes bytes, const CollectivePlan& plan, Duration taken, std::uint32_t count);
@@ -33,20 +34,20 @@ class CallStatistics {
   // What was added since `before` is added so many times more.
   void repeat(const std::vector<Totals>& before, std::uint64_t times);
 
-  // In the order of family, collective, size.
+  // In the order of family, collective, exchange, size.
   [[nodiscard]] std::vector<CollectiveStats> take();
 
  private:
-  using Key = std::tuple<std::string, std::string, std::int64_t, std::uint32_t, AlgorithmId,
-                         Protocol, std::uint32_t>;
+  using Key = std::tuple<std::string, std::string, std::string, std::int64_t, std::uint32_t,
+                         AlgorithmId, Protocol, std::uint32_t>;
   struct Sums {
     CollectiveStats stats;
     double taken = 0;
     double waited = 0;
     double factor = 1;  // busbw / algbw
   };
-  Sums& sums(const std::string& family, const std::string& op, std::uint32_t ranks, Bytes bytes,
-             const CollectivePlan& plan, std::uint32_t count);
+  Sums& sums(const std::string& family, const std::string& op, const std::string& exchange,
+             std::uint32_t ranks, Bytes bytes, const CollectivePlan& plan, std::uint32_t count);
 
   std::map<Key, Sums> by_kind_;
   std::vector<Sums*> kinds_;  // As they came.

@@ -222,7 +222,7 @@ std::vector<Layout> LayoutSpace::pipelines(const Layout& family) const {
     schedules = {OneForwardOneBackward, Interleaved, ZeroBubbleH1, ZeroBubbleV};
   }
   for (const PipelineSchedule schedule : schedules) {
-    if (schedule == PipelineSchedule::ZeroBubbleV) {
+    if (schedule == PipelineSchedule::ZeroBubbleV || schedule == PipelineSchedule::DualPipeV) {
       add(schedule, 2);
     } else if (schedule != PipelineSchedule::Interleaved) {
       add(schedule, 1);

@@ -72,6 +72,25 @@ std::vector<std::uint32_t> check_family(const GroupFamily& family, std::uint32_t
   return size;
 }
 
+void check_exchanges(const Workload& workload) {
+  std::unordered_set<std::string_view> names;
+  for (const ExpertExchange& exchange : workload.exchanges) {
+    const auto fail = [&](std::string_view problem) {
+      throw InputError(fmt::format("exchange \"{}\" {}", exchange.name, problem));
+    };
+    if (!names.insert(exchange.name).second) fail("is there twice");
+    if (!exchange.kernels) fail("has no kernels");
+    const auto above_zero = [](double value) { return value > 0 && std::isfinite(value); };
+    if (!above_zero(exchange.dispatch_bytes) || !above_zero(exchange.combine_bytes)) {
+      fail("has tokens without bytes");
+    }
+    if (exchange.routing.experts == 0 || exchange.routing.chosen == 0) fail("chooses no experts");
+    if (exchange.rank_tokens.empty() == (exchange.tokens == 0)) {
+      fail("needs tokens, either of each rank or by position");
+    }
+  }
+}
+
 // What a program has to do with a family of groups: the first of its ranks that is in none of them,
 // and the size of the smallest of its groups.
 struct Membership {
@@ -147,6 +166,9 @@ class ProgramCheck {
     if (op.flops == Flops{0} && op.bytes == Bytes{0} && op.duration == Duration::zero()) {
       fail(op, "has no work: neither operations nor bytes nor a duration");
     }
+    if (op.sms > 0 && op.duration == Duration::zero()) {
+      fail(op, "says how many SMs it takes, which goes with a duration only");
+    }
     for (const double share : {op.efficiency, op.memory_efficiency}) {
       if (!(share >= 0 && share <= 1)) {
         fail(op, fmt::format("has an efficiency of {}, which is not from 0 to 1", share));
@@ -162,9 +184,34 @@ class ProgramCheck {
       fail(op, fmt::format("rank {} is in no group of \"{}\"", member.outsider, family.name));
     }
     if (op.collective != CollectiveOp::Barrier && op.bytes == Bytes{0}) fail(op, "moves no bytes");
+    check_exchange(op, family);
     if (rooted(op.collective) && op.root >= member.smallest) {
       fail(op, fmt::format("has its root at position {}, but a group of \"{}\" has only {} ranks",
                            op.root, family.name, member.smallest));
+    }
+  }
+
+  void check_exchange(const Operation& op, const GroupFamily& family) const {
+    if (!exchanges_experts(op.collective)) {
+      if (op.exchange != no_exchange) fail(op, "exchanges no experts, but names an exchange");
+      return;
+    }
+    if (op.exchange >= workload_.exchanges.size()) fail(op, "names an exchange that is not there");
+    const ExpertExchange& exchange = workload_.exchanges[op.exchange];
+    if ((op.collective == CollectiveOp::MoeFused) != (exchange.mode == ExpertMode::Fused)) {
+      fail(op, fmt::format("{} cannot be of mode {}, as \"{}\" is", to_string(op.collective),
+                           to_string(exchange.mode), exchange.name));
+    }
+    if (op.bytes != pair_bytes(exchange, op.collective)) {
+      fail(op, fmt::format("moves {} B, but \"{}\" makes it {} B", op.bytes.count(), exchange.name,
+                           pair_bytes(exchange, op.collective).count()));
+    }
+    const std::size_t stated = exchange.rank_tokens.size();
+    if (stated == 0) return;
+    for (const auto& group : family.groups) {
+      if (group.size() == stated) continue;
+      fail(op, fmt::format("\"{}\" states the tokens of {} ranks, but a group of \"{}\" has {}",
+                           exchange.name, stated, family.name, group.size()));
     }
   }
 
@@ -324,6 +371,7 @@ void validate(const Workload& workload) {
     group_size.push_back(check_family(family, workload.ranks));
   }
 
+  check_exchanges(workload);
   std::size_t operations = 0;
   std::vector<const Program*> owner(workload.ranks, nullptr);
   for (const Program& program : workload.programs) {

@@ -43,8 +43,8 @@ bool same_step(std::string_view before, std::string_view after, std::int64_t& kn
 bool same_work(const Operation& a, const Operation& b) {
   const auto parts = [](const Operation& op) {
     return std::tie(op.kind, op.collective, op.stream, op.bytes, op.dtype, op.efficiency,
-                    op.memory_efficiency, op.duration, op.group, op.root, op.slowdown, op.peer,
-                    op.peer_relative, op.tag, op.section);
+                    op.memory_efficiency, op.duration, op.sms, op.group, op.root, op.exchange,
+                    op.slowdown, op.peer, op.peer_relative, op.tag, op.section);
   };
   return a.flops == b.flops && parts(a) == parts(b);
 }

@@ -20,6 +20,7 @@
 #include "support/cases.hpp"
 #include "support/cluster.hpp"
 #include "support/clusters.hpp"
+#include "support/expert_cluster.hpp"
 #include "support/shared.hpp"
 
 using namespace flyover;
@@ -398,4 +399,79 @@ TEST_CASE("nvls-h800: NVLS on half of NVLink", "[cases]") {
   if (!answer) return;
   CHECK(measure("hgx-h800", CollectiveOp::AllReduce, gibibytes(16)).busbw ==
         Approx((*answer)["busbw"].get<double>()).epsilon(0.08));
+}
+
+// The default is not 1: a kernel keeps the SMs that the all-gather's channels leave, and the HBM
+// bandwidth that its bytes do. The measured slow-down is larger, as docs/models/replay.md says why.
+TEST_CASE("overlap-contention-a100: kernels slow down beside an all-gather, by less than measured",
+          "[cases]") {
+  const auto answer = answer_of("overlap-contention-a100");
+  if (!answer) return;
+  const Cluster a100(topology("dgx-a100"), library("nccl"));
+  const auto compute_us = [&](const char* kernel, const char* beside) {
+    return a100.run(fmt::format(R"({{"ranks": 8, "programs": [{{"ranks": "0-7", "ops": [
+                     {{"op": "delay", "duration": "3 ms"}}, {{"op": "compute", {}}}{}]}}]}})",
+                                kernel, beside))
+               .result.breakdown.compute_us -
+           3000;
+  };
+  struct Kernel {
+    const char* name;
+    const char* work;
+    double alone_us;
+    double measured;
+    double modelled;
+  };
+  for (const Kernel& kernel :
+       {Kernel{"gemm", R"("flops": "300 GFLOP", "bytes": "200 MB", "efficiency": 0.815)", 1180,
+               1.76, 108.0 / 84},
+        Kernel{"attention", R"("flops": "39.3 GFLOP", "bytes": "30 MB", "efficiency": 0.7)", 180,
+               1.83, 108.0 / 84},
+        Kernel{"elementwise", R"("bytes": "36 MB", "memory_efficiency": 0.9)", 20, 2.5, 1.417}}) {
+    CAPTURE(kernel.name);
+    CHECK((*answer)[kernel.name].get<std::string>().find(fmt::format("{}x", kernel.measured)) !=
+          std::string::npos);
+    const double alone = compute_us(kernel.work, "");
+    CHECK(alone == Approx(kernel.alone_us).epsilon(0.03));
+    const double slowdown =
+        compute_us(kernel.work, R"(, {"op": "all_gather", "bytes": "4 GB"})") / alone;
+    CHECK(slowdown == Approx(kernel.modelled).epsilon(0.01));
+    CHECK(slowdown < kernel.measured);
+  }
+}
+
+TEST_CASE("deepep-normal-h800: which tier binds normal kernels, and at what bandwidth", "[cases]") {
+  const auto answer = answer_of("deepep-normal-h800");
+  if (!answer) return;
+  const std::uint32_t ranks = GENERATE(8U, 16U, 32U, 64U);
+  CAPTURE(ranks);
+  const Cluster cluster(test::h800_planes(ranks / 8));
+  const ExpertExchange exchange = test::deepep_normal(ranks);
+  const auto bandwidth = [&](CollectiveOp op) {
+    const ExpertPlan plan = test::expert_plan(cluster, exchange, op, ranks);
+    CHECK(plan.plan.bottleneck.starts_with(ranks <= 16 ? "nvlink" : "nic"));
+    return bottleneck_bandwidth(plan.traffic, plan.plan.alone, ranks > 8);
+  };
+  const auto expected = [&](const char* op) {  // "153 NVLink"
+    return std::stod((*answer)[op][std::to_string(ranks)].get<std::string>());
+  };
+  CHECK(bandwidth(CollectiveOp::MoeDispatch) == Approx(expected("dispatch")).epsilon(0.10));
+  CHECK(bandwidth(CollectiveOp::MoeCombine) == Approx(expected("combine")).epsilon(0.10));
+}
+
+TEST_CASE("deepep-lowlatency: latency of low-latency kernels", "[cases]") {
+  const auto answer = answer_of("deepep-lowlatency");
+  if (!answer) return;
+  const std::uint32_t ranks = GENERATE(8U, 16U, 32U, 64U, 128U, 256U);
+  CAPTURE(ranks);
+  const Cluster cluster(test::h800_planes(ranks / 8));
+  const ExpertExchange exchange = test::deepep_low_latency();
+  const auto microseconds = [&](CollectiveOp op) {
+    return to_microseconds(test::expert_plan(cluster, exchange, op, ranks).plan.alone);
+  };
+  const auto expected = [&](const char* op) {
+    return (*answer)[op][std::to_string(ranks)].get<double>();
+  };
+  CHECK(microseconds(CollectiveOp::MoeDispatch) == Approx(expected("dispatch_us")).epsilon(0.10));
+  CHECK(microseconds(CollectiveOp::MoeCombine) == Approx(expected("combine_us")).epsilon(0.10));
 }

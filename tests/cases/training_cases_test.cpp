@@ -2,6 +2,7 @@
 // public_cases_test.cpp has those about collectives.
 
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <string>
 
@@ -11,9 +12,13 @@
 #include "flyover/io/model_reader.hpp"
 #include "flyover/io/stack_reader.hpp"
 #include "flyover/io/topology_reader.hpp"
+#include "flyover/io/workload_reader.hpp"
+#include "flyover/layout/fused_chunk.hpp"
 #include "flyover/layout/step_estimate.hpp"
+#include "flyover/simulate/replay.hpp"
 #include "support/cases.hpp"
 #include "support/cluster.hpp"
+#include "support/same_result.hpp"
 
 using namespace flyover;
 using test::answer_of;
@@ -58,6 +63,30 @@ double megatron_seconds(const Megatron& run, bool selective) {
 }
 
 }  // namespace
+
+TEST_CASE("dualpipe-replay: DeepSeek-V3's fused chunk takes what its public trace shows",
+          "[cases]") {
+  const auto answer = answer_of("dualpipe-replay");
+  if (!answer) return;
+  const test::Cluster cluster(io::load_topology("hgx-h800"), test::library("nccl-2.27"));
+  const auto file =
+      std::filesystem::path(FLYOVER_SOURCE_DIR) / "workloads" / "deepseek-v3-fused-chunk.json";
+  const Workload shipped = io::read_workload(io::Document::load(file), 8);
+  const Result result = replay(cluster.topology, cluster.cost, shipped).result;
+  CHECK(to_microseconds(result.time) == Approx((*answer)["span_us"].get<double>()).epsilon(0.05));
+  // Of its parts the file has the means: all kernels, and dispatch and combine without notify.
+  CHECK(4 * 31'066.0 == Approx((*answer)["compute_union_us"].get<double>()).epsilon(0.001));
+
+  // It is the order that the step's model writes for the same times.
+  using std::chrono_literals::operator""us;
+  FusedChunk chunk;
+  chunk.forward.assign(4, {4363us, 4346us, 4604us, 6181us, {}});
+  chunk.backward.assign(4, {{}, 3405us, 5306us, 5063us, 6181us, 9341us, 2389us});
+  const Workload made = fused_chunk_workload(chunk, shipped.name, 8);
+  CHECK(result.time == replay(cluster.topology, cluster.cost, made).result.time);
+  CHECK(result.time == run_fused_chunk(chunk).span);
+  test::check_same_programs(canonical(made), canonical(shipped));
+}
 
 TEST_CASE("megatron-seqsel-table5: four models, full and selective recomputation") {
   const auto answer = answer_of("megatron-seqsel-table5");

@@ -158,3 +158,72 @@ class Bench(CliTest):
                    "bench", "all_reduce", *on, "--set", "ranks=8")
         self.fails(2, '--set: expected PATH=VALUE, got "NCCL_ALGO"',
                    "bench", "all_reduce", *on, "--set", "NCCL_ALGO")
+
+
+class Experts(CliTest):
+    V3 = ("-t", "hgx-h800:8", "-m", "deepseek-v3")
+
+    def rows(self, op, *arguments):
+        return json.loads(self.succeeds("bench", op, *self.V3, *arguments, "--json", "-"))["rows"]
+
+    def test_the_head_and_a_row_per_group_and_limit(self):
+        lines = self.succeeds("bench", "moe_dispatch", *self.V3, "--ep", "16,64", "--limit", "2,none").splitlines()
+        self.assertEqual(lines[0], "# flyover 0.1.0: moe_dispatch on hgx-h800:8, normal of deepep-v1, 4096 tokens of 7168 "
+                                   "values per rank, 8 of 256 experts")
+        self.assertEqual([line.split()[:3] for line in lines[3:]],
+                         [["16", "2", "2"], ["16", "2", "none"], ["64", "8", "2"], ["64", "8", "none"]])
+
+    def test_bandwidth_is_logical_bytes_over_the_time_of_the_kernel(self):
+        for op in ("moe_dispatch", "moe_combine"):
+            for row in self.rows(op, "--ep", "8,16,64"):
+                side = "nvlink" if row["nodes"] == 1 else "network"
+                self.assertEqual(row["bottleneck_side"], "NVLink" if row["nodes"] == 1 else "RDMA")
+                rate = row[f"logical_{side}_bytes"]["mean"] / row["kernel_us"] / 1e3
+                self.assertAlmostEqual(row["bottleneck_GBps"] / rate, 1, places=6)
+                notify = row["time_us"] - row["kernel_us"]
+                self.assertAlmostEqual(notify, 50 if op == "moe_dispatch" else 0, places=3)
+
+    def test_a_limit_of_nodes_saves_network_and_hardly_any_nvlink(self):
+        limited, free = self.rows("moe_dispatch", "--ep", "64", "--limit", "4,none")
+        self.assertAlmostEqual(free["network_bytes"]["mean"] / limited["network_bytes"]["mean"], 1.34, delta=0.005)
+        self.assertAlmostEqual(limited["nvlink_bytes"]["mean"] / free["nvlink_bytes"]["mean"], 0.976, delta=0.005)
+
+    def test_routing_without_a_model(self):
+        out = self.succeeds("bench", "moe_combine", "-t", "hgx-h800:2", "--experts", "64", "--chosen", "6", "--hidden", "2048",
+                            "--gate", "group-max", "--groups", "nodes", "--limit", "1", "--tokens", "100", "--ep", "16")
+        self.assertIn("100 tokens of 2048 values per rank, 6 of 64 experts", out)
+        self.assertEqual(out.splitlines()[3].split()[7], "1.000")  # Nodes per token.
+
+    def test_drawn_tokens_differ_by_seed_only(self):
+        draw = lambda seed: self.rows("moe_dispatch", "--ep", "16", "--tokens", "64", "--sampled", "--seed", seed)[0]
+        self.assertEqual(draw("3"), draw("3"))
+        self.assertNotEqual(draw("3")["kernel_us"], draw("4")["kernel_us"])
+        self.assertEqual((draw("3")["basis"], draw("3")["balanced"]), ("sampled, seed 3", False))
+
+    def test_fused_kernels_work_over_nvlink(self):
+        rows = json.loads(self.succeeds("bench", "moe_fused", "-t", "gb200-nvl72", "-m", "deepseek-v3", "--ep", "8,64",
+                                        "--json", "-"))["rows"]
+        self.assertEqual([row["bottleneck_side"] for row in rows], ["NVLink", "NVLink"])
+        rows = self.rows("moe_fused", "--ep", "8,16")
+        self.assertNotIn("problem", rows[0])
+        self.assertIn("spans 2 nodes", rows[1]["problem"])
+
+    def test_options_of_the_other_kind_are_refused(self):
+        self.fails(2, "--ep is for moe_dispatch, moe_combine and moe_fused",
+                   "bench", "all_reduce", "-t", "dgx-h100", "--ep", "8")
+        self.fails(2, "--minbytes is for other collectives than moe_dispatch",
+                   "bench", "moe_dispatch", *self.V3, "-b", "8")
+
+    def test_bad_options(self):
+        bench = ("bench", "moe_dispatch", *self.V3)
+        self.fails(2, '--mode: there is no "lowlatency", did you mean "low-latency"? There are nccl, normal, direct, '
+                      "low-latency, fused", *bench, "--mode", "lowlatency")
+        self.fails(2, "--mode fused: moe_dispatch is one half of it, see moe_fused", *bench, "--mode", "fused")
+        self.fails(2, "--ep: expected 2 to 64 ranks, the topology's GPUs, got 128", *bench, "--ep", "128")
+        self.fails(2, '--limit: expected a number above zero, got "few"', *bench, "--limit", "few")
+        self.fails(2, "--seed: draws nothing without --sampled", *bench, "--seed", "1")
+        self.fails(2, "llama3-8b has no experts", "bench", "moe_dispatch", "-t", "dgx-h100", "-m", "llama3-8b")
+        self.fails(2, "expected --model, or --experts above zero", "bench", "moe_dispatch", "-t", "dgx-h100")
+        self.fails(2, 'flyover bench: no collective "moe_dispach", did you mean "moe_dispatch"? There are all_reduce, '
+                      "all_gather, reduce_scatter, all_to_all, broadcast, reduce, scatter, gather, sendrecv, barrier, "
+                      "moe_dispatch, moe_combine, moe_fused", "bench", "moe_dispach", "-t", "dgx-h100")

@@ -39,5 +39,5 @@ class List(CliTest):
 
     def test_unknown_kind(self):
         self.fails(2, 'flyover list: no list of "preset", did you mean "presets"? '
-                      "There are presets, models, algorithms, fabrics, stacks, formats",
+                      "There are presets, models, algorithms, fabrics, stacks, formats, expert-libraries",
                    "list", "preset")

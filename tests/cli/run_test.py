@@ -50,6 +50,38 @@ class Run(CliTest):
             self.assertEqual((row["op"], int(row["bytes"]), float(row["time_us"])),
                              (stats["op"], stats["bytes"], stats["time_us"]))
 
+    def exchange(self, *more):
+        self.write("x.json", '''{
+          "exchanges": {"x": {"tokens": 128, "routing": {"model": "deepseek-v3"}}},
+          "collectives": [{"op": "moe_dispatch", "exchange": "x"}, {"op": "moe_combine", "exchange": "x"}]}''')
+        return ("run", "-t", "hgx-h800:2", "-w", "x.json", *more)
+
+    def test_exchanges_of_experts_are_told_in_all_outputs(self):
+        result = self.result(*self.exchange())
+        combine, dispatch = result["collectives"]
+        self.assertEqual((combine["op"], dispatch["op"]), ("moe_combine", "moe_dispatch"))
+        for stats in combine, dispatch:
+            experts = stats["experts"]
+            self.assertEqual((experts["exchange"], experts["mode"], experts["balanced"], experts["sms"]), ("x", "normal", True, 20))
+            self.assertEqual({other["mode"] for other in experts["other_modes"]}, {"nccl", "low-latency"})
+            self.assertGreater(experts["logical_network_bytes"]["mean"], experts["network_bytes"]["mean"])
+        rows = list(csv.DictReader(io.StringIO(self.succeeds(*self.exchange("--csv", "-")))))
+        self.assertEqual([row["mode"] for row in rows], ["normal", "normal"])
+        self.assertEqual(float(rows[1]["network_bytes"]), dispatch["experts"]["network_bytes"]["mean"])
+        self.assertEqual(float(rows[1]["bottleneck_GBps"]), dispatch["experts"]["bottleneck_GBps"])
+        text = self.succeeds(*self.exchange("--json", "r.json"))
+        self.assertRegex(text, r"moe_dispatch +x +normal +128 ")
+        self.assertIn("within error", self.succeeds("compare", "r.json", "r.json"))
+
+    def test_settings_reach_exchanges(self):
+        result = self.result(*self.exchange("--set", "exchanges.x.routing.sampled=true", "--set", "exchanges.x.tokens=32"))
+        self.assertEqual(result["classes"], 16)
+        self.assertIn('exchange "x" treats ranks differently (sampled, seed 1): every rank is simulated', result["warnings"])
+        self.assertEqual(result["collectives"][0]["experts"]["tokens"], 32)
+        self.fails(2, '--set exchanges.x.mode: expected "nccl", "normal", "direct", "low-latency" or '
+                      '"fused", got "nromal", did you mean "normal"?',
+                   *self.exchange("--set", "exchanges.x.mode=nromal"))
+
     def test_no_two_slices_of_a_track_overlap(self):
         result = self.result(*LAYER, "--full", "--timeline", "t.json")
         events = json.loads((self.folder / "t.json").read_text())["traceEvents"]

@@ -44,7 +44,13 @@ const std::map<std::string, std::vector<std::string>> clusters_of = {
      {"dgx-h100-2node", "dgx-h100-2node-nic-down", "mi300x-2node", "gb200-nvl72-1rack",
       "h100-8node-oversubscribed"}},
     {"collective-mix", {"dgx-h100-2node", "mi300x-2node", "pcie-workstation"}},
+    {"deepseek-v3-2048", {"deepseek-mpft"}},
+    {"deepseek-v3-decode-ep144", {"hgx-h800:18"}},
+    {"deepseek-v3-decode-ep320", {"hgx-h800:40"}},
+    {"deepseek-v3-ep64-deepep", {"h800-8node-multi-plane", "dgx-h100:8"}},
     {"deepseek-v3-ep64-moe", {"h800-8node-multi-plane"}},
+    {"deepseek-v3-fused-chunk", {"hgx-h800"}},
+    {"deepseek-v3-prefill-ep32", {"hgx-h800:4"}},
     {"llama3-70b", {"dgx-h100:8"}},
     {"llama3-70b-tp8-layer", {"dgx-h100", "dgx-b200", "hgx-h800"}},
     {"llama3-8b-dp64-backward", {"dgx-h100:8", "h100-8node-oversubscribed"}},
@@ -61,8 +67,10 @@ Workload load(const fs::path& file, const test::Cluster& cluster) {
   if (!io::is_training(document)) return io::read_workload(document, gpus);
   io::TrainingStep step =
       io::training_step(io::read_training(document, gpus), cluster.topology, cluster.cost);
-  CHECK(step.memory.reason == "");
-  CHECK(step.memory.fits);
+  // DeepSeek keeps activations in 8 bits, which the memory model does not know (docs/layouts.md).
+  const bool fits = file.stem() != "deepseek-v3-2048";
+  CHECK(step.memory.reason.empty() == fits);
+  CHECK(step.memory.fits == fits);
   return std::move(step.workload);
 }
 

@@ -53,7 +53,9 @@ std::vector<Layout> layouts(const Model& model, std::uint32_t gpus, Sharding sha
                                     {4, 1, GPipe},
                                     {4, 2, Interleaved},
                                     {4, 1, ZeroBubbleH1},
-                                    {4, 2, ZeroBubbleV}};
+                                    {4, 2, ZeroBubbleV},
+                                    {4, 1, DualPipe},
+                                    {4, 2, DualPipeV}};
   std::vector<Layout> list;
   for (const Pipeline& pipeline : pipelines) {
     for (const std::uint32_t tensor : {1U, 2U, 8U}) {
@@ -138,4 +140,54 @@ TEST_CASE("estimates lie near replays: sharded gradients", "[scenario][layout]")
 
 TEST_CASE("estimates lie near replays: sharded parameters", "[scenario][layout]") {
   check_spread(Sharding::Parameters, 0.06, 0.14, 0.25);
+}
+
+TEST_CASE("fused steps with kernels of their own for dispatch and combine: estimate and replay",
+          "[scenario][layout][moe]") {
+  TrainingJob job;
+  job.model = io::load_model("deepseek-v3");
+  job.model.layers = 8;
+  job.model.mtp_layers = 0;
+  job.sequence = sequence;
+  job.stack = io::load_stack("hai-llm");
+  job.stack.straggling = 0;
+  job.options = job.stack.options;
+  job.options.compute = KernelType::Fp8Block;
+  job.overlap = job.stack.overlap;
+  REQUIRE(job.overlap.expert_kernels);
+  Layout layout;
+  layout.schedule = PipelineSchedule::DualPipe;
+  layout.pipeline = 2;
+  layout.data = 16;
+  layout.expert = 16;
+  layout = test::with_batch(layout, 8);
+  const test::Cluster cluster(io::load_topology("hgx-h800:4"), test::library("nccl-2.27"));
+  const MessageTimes times(cluster.topology, cluster.cost);
+  const auto seconds = [&](const TrainingJob& with) {
+    const StepParts parts(with, io::read_kernels(io::kernel_document(with.stack.kernels)),
+                          cluster.topology.gpu_model(0), 8);
+    const Workload workload = expand(parts, layout, times);
+    // Forward and backward of layers with experts, alone and beside kernels.
+    const std::size_t kinds = with.overlap.experts && with.overlap.mutual_slowdown ? 4 : 2;
+    CHECK(workload.exchanges.size() == (with.overlap.expert_kernels ? kinds : 0));
+    for (const Operation& op : workload.programs[0].ops) {
+      if (op.exchange == no_exchange) continue;
+      REQUIRE(op.slowdown == 1);
+      REQUIRE(op.bytes == pair_bytes(workload.exchanges[op.exchange], op.collective));
+    }
+    const double replayed =
+        to_seconds(replay(cluster.topology, cluster.cost, workload).result.time);
+    CHECK(to_seconds(StepEstimator(parts, times).estimate(layout).time) ==
+          Approx(replayed).epsilon(0.04));
+    return replayed;
+  };
+  const double own = seconds(job);
+  TrainingJob apart = job;
+  apart.overlap.experts = false;
+  CHECK(own < seconds(apart));
+  TrainingJob unhurt = job;
+  unhurt.overlap.mutual_slowdown = false;
+  CHECK(seconds(unhurt) < own);
+  job.overlap.expert_kernels = nullptr;
+  CHECK(own == Approx(seconds(job)).epsilon(0.1));
 }

@@ -216,7 +216,9 @@ std::vector<Layout> layouts(std::uint32_t gpus, bool experts) {
             std::tuple{2U, 2U, PipelineSchedule::Interleaved},
             std::tuple{4U, 1U, PipelineSchedule::ZeroBubbleH1},
             std::tuple{4U, 1U, PipelineSchedule::GPipe},
-            std::tuple{2U, 2U, PipelineSchedule::ZeroBubbleV}}) {
+            std::tuple{2U, 2U, PipelineSchedule::ZeroBubbleV},
+            std::tuple{4U, 1U, PipelineSchedule::DualPipe},
+            std::tuple{2U, 2U, PipelineSchedule::DualPipeV}}) {
         for (const Sharding sharding :
              {Sharding::None, Sharding::Optimizer, Sharding::Gradients, Sharding::Parameters}) {
           Layout layout;
@@ -229,8 +231,12 @@ std::vector<Layout> layouts(std::uint32_t gpus, bool experts) {
           layout.sharding = sharding;
           layout.expert = experts ? 2 : 1;
           if (gpus % (tensor * context * pipeline) != 0) continue;
+          const bool fused = has_fused_steps(schedule);
+          if (fused && (sharding == Sharding::Gradients || sharding == Sharding::Parameters)) {
+            continue;
+          }
           layout.data = gpus / (tensor * context * pipeline);
-          list.push_back(test::with_batch(layout, 4));
+          list.push_back(test::with_batch(layout, fused ? 2 * pipeline : 4));
         }
       }
     }

@@ -7,6 +7,7 @@ flyover_test(scenario
   ${CMAKE_CURRENT_LIST_DIR}/order_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/crossovers_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/mscclpp_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/experts_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/training_series_test.cpp)
 flyover_test(trunks
   ${CMAKE_CURRENT_LIST_DIR}/trunks_test.cpp)

@@ -1,12 +1,14 @@
 #include "support/regular_jobs.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "flyover/base/error.hpp"
+#include "flyover/io/expert_words.hpp"
 #include "flyover/layout/expand.hpp"
 #include "support/dice.hpp"
 #include "support/topologies.hpp"
@@ -276,8 +278,10 @@ Workload training(Dice& dice, const Cluster& cluster, std::vector<std::string>& 
 
 class Native {
  public:
-  Native(Dice& dice, const Topology& topology, std::vector<std::string>& traits)
+  // `more`: for what was added later, so that older draws stay.
+  Native(Dice& dice, Dice more, const Topology& topology, std::vector<std::string>& traits)
       : dice_(dice),
+        more_(std::move(more)),
         traits_(traits),
         node_gpus_(topology.nodes[NodeId{0}].gpus) {
     workload_.name = "regular";
@@ -311,6 +315,7 @@ class Native {
       }
     }
     kernel(steps);
+    if (more_.one_in(2)) exchange(steps);
     workload_.programs.push_back(std::move(program_));
     return std::move(workload_);
   }
@@ -380,6 +385,43 @@ class Native {
     op.group = family;
   }
 
+  // Experts there and back with a kernel between, and one beside that keeps most SMs busy.
+  void exchange(std::uint32_t step) {
+    const std::uint32_t family = more_.below(static_cast<std::uint32_t>(workload_.groups.size()));
+    std::uint32_t experts = 1;
+    for (const auto& group : workload_.groups[family].groups) {
+      experts = std::lcm(experts, static_cast<std::uint32_t>(group.size()));
+    }
+    if (experts > 1024) return;
+    ExpertExchange exchange;
+    exchange.name = "drawn";
+    exchange.mode = more_.of<ExpertMode>(
+        {ExpertMode::Nccl, ExpertMode::Normal, ExpertMode::Direct, ExpertMode::LowLatency});
+    io::take_kernels(exchange, io::default_expert_library(exchange.mode));
+    exchange.routing.experts = 8 * experts;
+    exchange.routing.chosen = 1 + more_.below(8);
+    exchange.tokens = 1 + more_.below(5000);
+    exchange.hidden = 2048;
+    exchange.dispatch_bytes = io::payload_bytes("fp8", exchange.hidden);
+    exchange.combine_bytes = io::payload_bytes("bf16", exchange.hidden);
+    if (exchange.mode == ExpertMode::LowLatency) exchange.hook = more_.one_in(2);
+    traits_.push_back(fmt::format("experts, {}", to_string(exchange.mode)));
+    workload_.exchanges.push_back(exchange);
+    const auto call = [&](const char* name, CollectiveOp op) {
+      Operation& own = add(fmt::format("{}{}", name, step), OpKind::Collective, "experts");
+      own.collective = op;
+      own.group = family;
+      own.exchange = 0;
+      own.bytes = pair_bytes(exchange, op);
+    };
+    call("dispatch", CollectiveOp::MoeDispatch);
+    Operation& beside = add(fmt::format("beside{}", step), OpKind::Compute, "compute");
+    beside.after.clear();
+    beside.duration = Duration{1'000'003 * (1 + more_.below(9000))};
+    beside.sms = 1 + more_.below(64);
+    call("combine", CollectiveOp::MoeCombine);
+  }
+
   // Everybody to the same GPU of the next node, or to the next GPU.
   void ring(std::uint32_t step) {
     if (!rings_ || ranks_ < workload_.ranks || ranks_ == node_gpus_) return kernel(step);
@@ -397,6 +439,7 @@ class Native {
   }
 
   Dice& dice_;
+  Dice more_;
   std::vector<std::string>& traits_;
   std::uint32_t node_gpus_ = 0;
   std::uint32_t ranks_ = 0;
@@ -425,7 +468,7 @@ RegularJob regular_job(std::uint64_t seed) {
     job.workload = training(dice, *job.cluster, job.traits);
   } else {
     job.traits.emplace_back("native");
-    job.workload = Native(dice, job.cluster->topology, job.traits).write();
+    job.workload = Native(dice, Dice(seed + 1'000'000), job.cluster->topology, job.traits).write();
   }
   job.description =
       fmt::format("regular_job({}): {} GPUs", seed, job.cluster->topology.gpus.size());

@@ -37,7 +37,8 @@ struct Load {
 
 struct StreamSpec {
   std::span<const Load> loads;  // Each resource once, weights above zero. Must outlive the stream.
-  double work = 0;              // Units of progress until it ends; zero ends at once.
+  // Units of progress until it ends; zero ends at once, infinite goes on until stop().
+  double work = 0;
   double rate_cap = std::numeric_limits<double>::infinity();  // Progress per second.
   double flows = 1;           // Claim on the most loaded resource, in flows: its share there is
                               // flows / (flows of all).
@@ -110,6 +111,8 @@ class FluidSystem {
   // For events of end_kind: true when the stream `StreamId(event.payload)` ends now. It is then
   // gone after the call, but payload() stays readable until the next start().
   bool ended(const Event& event);
+  // Ends a stream of infinite work now; requires that it runs.
+  void stop(StreamId s);
   // For events of solve_kind.
   void solve();
 
@@ -118,7 +121,7 @@ class FluidSystem {
 
   // What the future of a running stream depends on, beside the others.
   struct Progress {
-    double left = 0;  // Of its work at `since`, from when on it moves at `rate`.
+    double left = 0;  // Of its work, which may be infinite, at `since`; then it moves at `rate`.
     double rate = 0;
     Time since;
   };
@@ -160,7 +163,7 @@ class FluidSystem {
     Time since;
     std::uint32_t version = 0;  // Stamps end events; an older stamp is outdated.
     bool running = false;
-    double work = 0;
+    double work = 0;  // Where what is left is infinite: progress up to `since`.
     std::uint64_t payload = 0;
     std::vector<std::uint32_t> seats;  // Per load: the index in the resource's residents.
   };
@@ -209,6 +212,7 @@ class FluidSystem {
   }
   void apply();
   void change_rate(StreamId id, Stream& stream, double rate);
+  void go_on(Stream& stream) const;
   void leave(StreamId id, Stream& stream);
 
   EventQueue& queue_;

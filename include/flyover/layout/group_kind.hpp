@@ -18,12 +18,13 @@ enum class GroupKind : std::uint8_t {
   ExpertTensor,
   Pipeline,
   Shard,        // Ranks that share one copy of the states of dense parameters; with
-                // Sharding::None all that hold the same ones.
+                // Sharding::None all that hold the same ones. With dualpipe the mirror stage's
+                // ranks are among them, for both copies are reduced together.
   Replica,      // Ranks that hold the same shard (HSDP); of one rank without shard groups.
   ExpertShard,  // The same two of experts.
   ExpertReplica,
   Embedding,  // First and last stage, which share a tied embedding; for the others, and where
-              // one stage has both (zb-v), of one rank.
+              // one stage has both (zb-v, dualpipe), of one rank.
   Model,      // All ranks that hold a part of one copy of the model and its states: norms of
               // gradients. Tensor x pipeline, and as many neighbours of data x context as hold
               // all shards and experts.

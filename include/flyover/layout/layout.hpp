@@ -19,7 +19,9 @@ enum class PipelineSchedule : std::uint8_t {
   OneForwardOneBackward,
   Interleaved,
   ZeroBubbleH1,
-  ZeroBubbleV
+  ZeroBubbleV,
+  DualPipe,
+  DualPipeV
 };
 
 // What data parallelism shards: nothing (DDP), optimizer states (ZeRO-1), also gradients (2), also
@@ -38,9 +40,9 @@ enum class Recompute : std::uint8_t {
 
 enum class Dimension : std::uint8_t { Tensor, Context, Expert, Data, Pipeline };
 
-// The names in files and reports: "gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v"; "none",
-// "zero-1", "zero-2", "zero-3"; "ring", "all-gather", "all-to-all"; "none", "selective", "full";
-// "tensor", "context", "expert", "data", "pipeline".
+// The names in files and reports: "gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v", "dualpipe",
+// "dualpipe-v"; "none", "zero-1", "zero-2", "zero-3"; "ring", "all-gather", "all-to-all"; "none",
+// "selective", "full"; "tensor", "context", "expert", "data", "pipeline".
 [[nodiscard]] std::string_view to_string(PipelineSchedule schedule);
 [[nodiscard]] std::string_view to_string(Sharding sharding);
 [[nodiscard]] std::string_view to_string(ContextExchange exchange);
@@ -48,9 +50,26 @@ enum class Dimension : std::uint8_t { Tensor, Context, Expert, Data, Pipeline };
 [[nodiscard]] std::string_view to_string(Dimension dimension);
 
 inline constexpr std::array all_pipeline_schedules = {
-    PipelineSchedule::GPipe, PipelineSchedule::OneForwardOneBackward, PipelineSchedule::Interleaved,
-    PipelineSchedule::ZeroBubbleH1, PipelineSchedule::ZeroBubbleV};
+    PipelineSchedule::GPipe,       PipelineSchedule::OneForwardOneBackward,
+    PipelineSchedule::Interleaved, PipelineSchedule::ZeroBubbleH1,
+    PipelineSchedule::ZeroBubbleV, PipelineSchedule::DualPipe,
+    PipelineSchedule::DualPipeV};
 [[nodiscard]] std::optional<PipelineSchedule> pipeline_schedule(std::string_view name);
+
+// Whether weight gradients are, or may be, steps of their own.
+[[nodiscard]] constexpr bool splits_gradients(PipelineSchedule schedule) {
+  return schedule == PipelineSchedule::ZeroBubbleH1 || schedule == PipelineSchedule::ZeroBubbleV ||
+         schedule == PipelineSchedule::DualPipe || schedule == PipelineSchedule::DualPipeV;
+}
+// Whether it has steps that go forward with one micro-batch and back with another.
+[[nodiscard]] constexpr bool has_fused_steps(PipelineSchedule schedule) {
+  return schedule == PipelineSchedule::DualPipe || schedule == PipelineSchedule::DualPipeV;
+}
+// Two micro-batches that come from both ends share a stage: two chunks of the model on every rank,
+// its own stage and the mirror image's, and so two copies of every parameter in the pipeline.
+[[nodiscard]] constexpr bool goes_both_ways(PipelineSchedule schedule) {
+  return schedule == PipelineSchedule::DualPipe;
+}
 
 // What Layout::recompute_modules may name. "attention": its core (unfused scores, or the
 // log-sum-exp of a fused kernel); "norm": the outputs of norms; "activation": the product that
@@ -71,7 +90,9 @@ struct Layout {
   // replicates an expert.
   std::uint32_t expert = 1;
   std::uint32_t expert_tensor = 1;
-  std::uint32_t virtual_stages = 1;  // v, per pipeline rank.
+  // v, per pipeline rank. With dualpipe 1, though a rank has two chunks: there are p different
+  // ones.
+  std::uint32_t virtual_stages = 1;
   // Micro-batches that an interleaved schedule sends through a chunk before it turns to the next;
   // 0: p of them.
   std::uint32_t micro_batch_group = 0;
@@ -79,8 +100,8 @@ struct Layout {
   ContextExchange exchange = ContextExchange::Ring;
   PipelineSchedule schedule = PipelineSchedule::OneForwardOneBackward;
   Sharding sharding = Sharding::Optimizer;
-  // HSDP, or several instances of a distributed optimizer: shards lie in groups of so many ranks;
-  // 0: all of data x context.
+  // HSDP, or several instances of a distributed optimizer: shards lie in groups of so many ranks,
+  // with dualpipe and as many of the mirror stage; 0: all of data x context.
   std::uint32_t shard_group = 0;
   // ZeRO-3 only: parameters stay gathered between a unit's forward and its last backward
   // (reshard_after_forward = False).
@@ -105,8 +126,8 @@ struct Layout {
 // t c p dp. Requires the product to fit.
 [[nodiscard]] std::uint32_t ranks(const Layout& layout);
 // m, per pipeline and step; edp; the ranks that share one copy of the states of dense parameters,
-// and of experts (both 1 without sharding); the vocabulary with padding. Require a layout without
-// problems.
+// and of experts (both 1 without sharding; with dualpipe those of the mirror stage are among them);
+// the vocabulary with padding. Require a layout without problems.
 [[nodiscard]] std::uint32_t micro_batches(const Layout& layout);
 [[nodiscard]] std::uint32_t expert_data(const Layout& layout);
 [[nodiscard]] std::uint32_t shard_ranks(const Layout& layout);
@@ -128,7 +149,8 @@ struct Layout {
 // A rank's place in the dense dimensions is read off its number in mixed radix, the first of
 // `order` changing fastest; Expert counts for nothing there. The same number read with etp in
 // Tensor's place, e in Expert's, edp in Data's and nothing in Context's gives its place in the
-// expert dimensions (Megatron-Core's two rank generators).
+// expert dimensions (Megatron-Core's two rank generators). The mirror stages of dualpipe are apart
+// here; who reduces gradients together, group_kind.hpp says.
 struct Groups {
   std::vector<std::vector<std::uint32_t>> tensor;
   std::vector<std::vector<std::uint32_t>> context;

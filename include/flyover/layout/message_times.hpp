@@ -31,7 +31,8 @@ class MessageTimes {
   MessageTimes(MessageTimes&&) noexcept;
 
   // Start-up + bytes over the rate that the most loaded link leaves when the groups of every rank
-  // of the first node (scale-up domain) send at once; the slowest of these groups.
+  // of the first node (scale-up domain) send at once; the slowest of these groups. Dispatch and
+  // combine by kernels of their own take what ExpertPlanner says.
   [[nodiscard]] Duration time(const Layout& layout, const Message& message) const;
   // Between neighbouring stages.
   [[nodiscard]] StageHop hop(const Layout& layout, Bytes bytes) const;

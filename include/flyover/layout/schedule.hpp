@@ -19,13 +19,19 @@ enum class StepKind : std::uint8_t {
   Backward,        // Both gradients at once, or apart:
   InputGradient,   // for the stage before,
   WeightGradient,  // and for the optimizer, whenever there is time.
+  // A forward of one micro-batch and a Backward of another, each one's messages beside the other's
+  // kernels (fused_chunk.hpp).
+  ForwardBackward
 };
 [[nodiscard]] std::string_view to_string(StepKind kind);
 
 struct PipelineStep {
   StepKind kind = StepKind::Forward;
-  std::uint32_t chunk = 0;  // Of this stage, 0 .. v - 1.
+  std::uint32_t chunk = 0;  // Of this stage, 0 .. chunks - 1.
   std::uint32_t micro_batch = 0;
+  // Of a ForwardBackward: what goes backward; the two above go forward.
+  std::uint32_t back_chunk = 0;
+  std::uint32_t back_micro_batch = 0;
   friend bool operator==(const PipelineStep&, const PipelineStep&) = default;
 };
 
@@ -33,18 +39,26 @@ struct PipelineStep {
 struct PipelineShape {
   PipelineSchedule schedule = PipelineSchedule::OneForwardOneBackward;
   std::uint32_t stages = 1;         // p
-  std::uint32_t chunks = 1;         // v, per stage.
+  std::uint32_t chunks = 1;         // v, per stage; 2 of dualpipe.
   std::uint32_t micro_batches = 1;  // m
   std::uint32_t group = 0;          // Of an interleaved schedule; 0: p.
 };
 [[nodiscard]] PipelineShape pipeline_shape(const Layout& layout);
 
-// Which of the p v chunks, in model order, is this one of the stage, and the other way round.
-// Chunks go round the stages, but for zb-v, which comes back the way it went (stage 0 has the first
-// and the last).
+// Ways that micro-batches take through the pipeline: 1; of dualpipe 2, from stage 0 up those with
+// even numbers, from stage p - 1 down the others.
+[[nodiscard]] std::uint32_t streams(const PipelineShape& shape);
+// Chunks that the model is cut into: p v, and p of dualpipe.
+[[nodiscard]] std::uint32_t model_chunks(const PipelineShape& shape);
+
+// Which of the model's chunks, in its order, is this one of the stage, and the other way round for
+// a micro-batch. Chunks go round the stages, but for zb-v and dualpipe-v, which come back the way
+// they went (stage 0 has the first and the last), and dualpipe, whose stage i has chunk i for
+// micro-batches with even numbers and chunk p - 1 - i for the others.
 [[nodiscard]] std::uint32_t model_chunk(const PipelineShape& shape, std::uint32_t stage,
                                         std::uint32_t chunk);
-[[nodiscard]] std::uint32_t stage_of(const PipelineShape& shape, std::uint32_t model_chunk);
+[[nodiscard]] std::uint32_t stage_of(const PipelineShape& shape, std::uint32_t model_chunk,
+                                     std::uint32_t micro_batch = 0);
 
 // The steps of one stage in order; every step starts when the one before has ended and its input is
 // there. Any number of micro-batches has a program, also fewer than there are stages:
@@ -59,8 +73,13 @@ struct PipelineShape {
 //   zb-h1             1f1b whose weight gradients wait for i more backwards on stage i (Qi et al.
 //                     2023, 2.2)
 //   zb-v              two chunks in a V (Qi et al. 2024; its unit-time schedule)
+//   dualpipe          micro-batches from both ends, each rank with a stage of either way, forwards
+//                     and backwards of the two ways fused (DeepSeek-V3, 3.2.1; the order is that of
+//                     github.com/deepseek-ai/DualPipe). Requires an even p and even m >= 2p.
+//   dualpipe-v        the same cut in half: two chunks in a V. Requires m >= 2p.
 //
-// Requires chunks = 1 for gpipe, 1f1b and zb-h1, and 2 for zb-v. O(steps of the stage).
+// Requires chunks = 1 for gpipe, 1f1b and zb-h1, and 2 for zb-v and the two dualpipes. O(steps of
+// the stage).
 [[nodiscard]] std::vector<PipelineStep> stage_steps(const PipelineShape& shape,
                                                     std::uint32_t stage);
 
@@ -70,7 +89,11 @@ struct PipelineProgram {
 };
 [[nodiscard]] PipelineProgram pipeline_program(const PipelineShape& shape);
 
-// A part of a stage's steps in which each one is like the one `period` before, its micro-batch
+// The same with a Forward and then a Backward for every ForwardBackward: where nothing runs beside
+// anything, the output of the first need not wait for the second.
+[[nodiscard]] PipelineProgram without_fused_steps(PipelineProgram program);
+
+// A part of a stage's steps in which each one is like the one `period` before, its micro-batches
 // apart.
 struct StepRepeat {
   std::size_t begin = 0;
@@ -106,7 +129,8 @@ struct FoldedPipeline {
 [[nodiscard]] double peak_in_flight(const PipelineShape& shape, std::uint32_t stage,
                                     std::span<const double> weights);
 
-// Of one micro-batch in one chunk. A Backward takes both gradients' times.
+// Of one micro-batch in one chunk. A Backward takes both gradients' times, a ForwardBackward what
+// `pairs` of run_pipeline say.
 struct ChunkTimes {
   Duration forward{};
   Duration input_gradient{};
@@ -129,9 +153,12 @@ struct PipelineRun {
 };
 
 // Runs the program as soon as its dependencies allow: `times` per model chunk, `hop` for what is
-// sent between two stages (nothing within one). Throws SimulationError with who waits for what when
-// it cannot end. O(steps).
+// sent between two stages (nothing within one). `pairs`: of a ForwardBackward, two per stage, that
+// with chunk 0's forward first; empty: as long as forward and backward one after the other. It
+// starts when both inputs are there, and both outputs leave at its end. Throws SimulationError with
+// who waits for what when it cannot end. O(steps).
 [[nodiscard]] PipelineRun run_pipeline(const PipelineProgram& program,
-                                       std::span<const ChunkTimes> times, Duration hop = {});
+                                       std::span<const ChunkTimes> times, Duration hop = {},
+                                       std::span<const Duration> pairs = {});
 
 }  // namespace flyover

@@ -19,6 +19,7 @@
 #include "flyover/layout/stack.hpp"
 #include "flyover/layout/training_options.hpp"
 #include "flyover/workload/collective_op.hpp"
+#include "flyover/workload/expert_exchange.hpp"
 
 namespace flyover {
 
@@ -37,6 +38,10 @@ struct Message {
   CollectiveOp op = CollectiveOp::AllReduce;
   Bytes bytes;
   std::uint32_t count = 1;
+  // Of dispatch and combine by kernels of their own; `bytes` is pair_bytes(). Null: a collective.
+  std::shared_ptr<const ExpertExchange> exchange = {};
+  // The same while a fused step's kernels run beside it.
+  std::shared_ptr<const ExpertExchange> exchange_beside = {};
 };
 
 // A few kernels in a row, and at most one message. `hidden` of the message (1: all) runs beside the

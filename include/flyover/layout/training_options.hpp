@@ -5,10 +5,12 @@
 // are.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "flyover/base/units.hpp"
 #include "flyover/layout/kernel_model.hpp"
+#include "flyover/workload/expert_exchange.hpp"
 
 namespace flyover {
 
@@ -55,7 +57,14 @@ struct Overlap {
   bool scatter_boundary = false;
   bool context = true;   // A ring's next block while attention works on this one.
   bool experts = false;  // Dispatch and combine beside another micro-batch's work.
+  // In fused steps both pay for it: kernels lose the SMs that messages hold, messages what was
+  // measured beside kernels (ExpertKernels::overlapped_*).
+  bool mutual_slowdown = true;
   ExpertDispatch dispatch = ExpertDispatch::AllToAll;
+  // With Fused: the kernels that carry dispatch and combine, whose times, loads and SMs are then
+  // theirs (moe/planner.hpp), beside fused steps and where nothing runs beside them. Null, or
+  // hidden without fused steps: an all-to-all that loads the links as their copies do.
+  std::shared_ptr<const ExpertKernels> expert_kernels;
   // Gradients are reduced in buckets of so many bytes or more, whole layers.
   Bytes bucket{std::int64_t{160} << 20};
 };

@@ -48,8 +48,9 @@ struct ExpertCopies {
 
 // Of an exchange on a group. Throws InputError, naming the numbers, when experts, groups or slots
 // do not divide as the gate or placement needs, or k is more than the experts that may be chosen.
-// Expected: O(ranks^2), and the estimate where there is no closed form, which equal arguments pay
-// for once per process thread. Sampled: O(tokens k), some 50 ns per token and choice.
+// Expected: O(ranks^2). With popularity that is not equal an estimate (up to 0.2 s), which equal
+// arguments pay for once per process, from whatever thread. Sampled: O(tokens k), 10 to 90 ns per
+// token and choice. Equations and what is estimated: docs/models/moe-routing.md.
 [[nodiscard]] ExpertCopies expert_copies(const ExpertExchange& exchange, const ExpertGroup& group);
 
 }  // namespace flyover

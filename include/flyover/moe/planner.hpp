@@ -26,7 +26,8 @@ struct ExpertTraffic {
   double nodes_per_token = 0;  // E[D_n], own node included, over all tokens of the group,
   double ranks_per_token = 0;  // E[D_N], own rank included.
   // Payload as DeepEP counts it, local copies included: of nodes (RDMA) and of ranks (NVLink);
-  // modes without a forwarding hop count (token, expert) pairs in both.
+  // modes without a forwarding hop count in both what they send: (token, expert) pairs, or, in mode
+  // Direct, tokens of ranks.
   PortBytes logical_network;
   PortBytes logical_nvlink;
   // What crosses the wire, with headers: sent or received, own node and own rank left out.
@@ -40,6 +41,14 @@ struct ExpertPlan {
   CollectivePlan plan;
   ExpertTraffic traffic;
   std::uint32_t sms = 0;  // That the kernels hold on every GPU from the start to the end.
+  // The parts of plan.startup that are not the kernel's: counts and barrier before it, and the copy
+  // or sum of what arrived by a kernel of its own after it.
+  Duration notify{};
+  Duration epilogue{};
+  // HBM bytes, reads and writes, of a mean GPU per byte of pair_bytes() that the kernels' own
+  // copies cost beside what is sent and received: send and receive rings, unpacking, the final
+  // sums.
+  double local_copies = 0;
   bool balanced = false;  // ExpertCopies::balanced.
 };
 

@@ -12,6 +12,7 @@
 #include "flyover/collective/collective.hpp"
 #include "flyover/cost/library.hpp"
 #include "flyover/layout/memory.hpp"
+#include "flyover/moe/planner.hpp"
 
 namespace flyover {
 
@@ -35,6 +36,26 @@ struct AlternativeTime {
   Duration time{};  // Alone.
 };
 
+struct ExpertAlternative {
+  ExpertMode mode{};
+  Duration time{};  // Alone.
+};
+
+// Of calls that exchange experts: what goes where, on the first group that called.
+struct ExpertStats {
+  std::string exchange;  // Its name in the workload.
+  std::string library;   // Of kernels.
+  ExpertMode mode{};
+  bool balanced = false;  // Expected values that treat all ranks alike, else every rank for itself.
+  double tokens = 0;      // Of a rank, on average.
+  ExpertTraffic traffic;
+  Duration kernel{};                           // Alone, counting before it left out.
+  double bottleneck_GBps = 0;                  // DeepEP's definition,
+  std::string bottleneck_side;                 // of "RDMA" or "NVLink".
+  std::uint32_t sms = 0;                       // Held on every GPU from the start to the end.
+  std::vector<ExpertAlternative> other_modes;  // Fastest first.
+};
+
 // All calls of one kind: same collective, group family, size, plan.
 struct CollectiveStats {
   std::string op;     // "all_reduce", "send"
@@ -55,6 +76,7 @@ struct CollectiveStats {
   std::uint32_t channels = 0;
   std::string bottleneck;
   std::vector<AlternativeTime> alternatives;
+  std::optional<ExpertStats> experts = {};  // Of exchanges of experts.
 };
 
 // A class of resources: links of one kind, SMs, HBM.

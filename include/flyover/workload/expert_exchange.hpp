@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "flyover/base/units.hpp"
@@ -68,18 +69,21 @@ struct ExpertLinkShare {
 };
 
 // What kernels do by themselves, whatever they carry: configs/moe/*.json, each value with its
-// source there (io/expert_kernels_reader.hpp). Equations: docs/models/moe.md.
+// source there (io/expert_kernels_reader.hpp). Equations: docs/models/moe-kernels.md.
 struct ExpertKernels {
   std::string name;  // "deepep-v1"
   std::string source;
 
   // Of a message, beside the payload (MOE.md 1.2, 2.2).
-  std::uint32_t header = 0;              // Bytes,
-  std::uint32_t per_choice = 0;          // and so many per chosen expert on the way there
-  std::uint32_t combine_per_choice = 0;  // and back,
-  std::uint32_t alignment = 1;           // rounded up to a multiple.
+  std::uint32_t header = 0;          // Bytes, and so many per chosen expert, on the way
+  std::uint32_t per_choice = 0;      // there (cached: none per expert)
+  std::uint32_t combine_header = 0;  // and back,
+  std::uint32_t combine_per_choice = 0;
+  std::uint32_t alignment = 1;  // rounded up to a multiple.
 
-  std::uint32_t sms = 0;  // When the exchange does not say.
+  std::uint32_t most_ranks = 0;  // That the kernels are made for; 0: any number.
+  // When the exchange does not say; 0: what their rates call for (src/moe/kernel_limits.hpp).
+  std::uint32_t sms = 0;
   std::uint32_t sms_per_channel = 2;
   double sm_read_GBps = 0;  // Of one SM that copies.
   double sm_write_GBps = 0;
@@ -101,6 +105,14 @@ struct ExpertKernels {
   Duration notify{};          // Counts and barrier before a dispatch that is not cached.
   Duration dispatch_start{};  // Before bytes flow, beside the latency of the links.
   Duration combine_start{};
+  Duration mixed_start{};  // More of it where one-hop copies use both NVLink and the network.
+  // Share of the HBM bandwidth at which what arrived is copied or summed by a kernel of its own
+  // once all is there; 0: there is no such step.
+  double epilogue = 0;
+  // Fused: bytes of an element of the experts' matrices, scales included, and what a tile takes
+  // beside its products, as so many channels more of depth (src/moe/fused.hpp).
+  double weight_bytes = 0;
+  double tile_extra = 0;
   double messages_per_second = 0;  // Of a GPU's NIC; 0: no limit known.
 
   // While compute kernels run beside them they reach this share of their rate alone.
@@ -134,6 +146,8 @@ struct ExpertExchange {
   double efficiency = 0;
   std::string dtype;
   std::shared_ptr<const ExpertKernels> kernels;  // Never null in a valid workload.
+  // The library's for other modes, for results to tell what those would take.
+  std::vector<std::pair<ExpertMode, std::shared_ptr<const ExpertKernels>>> other_kernels;
 };
 
 // Tokens of all ranks of a group of so many, and of one of them.

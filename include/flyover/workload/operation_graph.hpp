@@ -96,7 +96,9 @@ void check_order(const Program& program);
 // Throws InputError, naming program and operation, for a workload that does not hold together: no
 // operations; ranks out of range, twice in a group or in two programs; operations that share an id,
 // have no work, name a group that their rank is not in, or wait for each other (the circle is
-// printed, through `after` and the order of streams). Whether ranks meet is found by `replay`.
+// printed, through `after` and the order of streams); exchanges of experts without tokens, bytes or
+// kernels, and calls that do not fit theirs in mode, bytes or number of ranks. Whether ranks meet
+// is found by `replay`.
 void validate(const Workload& workload);
 
 // A copy with programs, groups and operations in an order that does not depend on the order of

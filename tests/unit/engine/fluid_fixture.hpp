@@ -56,6 +56,11 @@ class Machine {
     }
     return true;
   }
+  void stop(std::uint64_t number) {
+    fluid.stop(ids_.at(number));
+    ids_.erase(number);
+    ends[number] = queue.now();
+  }
   [[nodiscard]] double rate(std::uint64_t number) const { return fluid.rate(ids_.at(number)); }
   [[nodiscard]] const std::map<std::uint64_t, StreamId>& running() const { return ids_; }
 

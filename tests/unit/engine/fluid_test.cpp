@@ -196,3 +196,34 @@ TEST_CASE("a stream with twins ends as each of those that it stands for", "[engi
     }
   }
 }
+
+TEST_CASE("a stream of infinite work holds its share until it is stopped", "[engine]") {
+  Machine m;
+  const ResourceId sms = m.fluid.add_resource(100);
+  constexpr double endless = std::numeric_limits<double>::infinity();
+  m.start({{sms, 1}}, endless, {}, 40, 1e5);
+  m.start({{sms, 100}}, 2);  // Two seconds alone.
+  m.start({}, 0, 1s);        // Something that happens then.
+  while (m.ends.count(2) == 0) m.step();
+  CHECK(m.rate(0) == 40);
+  CHECK(m.rate(1) == Approx(0.6));
+  m.stop(0);
+  m.run();
+  CHECK(m.ends[0] == at(1s));
+  CHECK(m.ends[1] == at(1s + 1400ms));
+  CHECK(m.fluid.use(sms).amount == Approx(40 + 200));
+}
+
+TEST_CASE("a stream that holds everything stops the others while it runs", "[engine]") {
+  Machine m;
+  const ResourceId sms = m.fluid.add_resource(100);
+  constexpr double endless = std::numeric_limits<double>::infinity();
+  m.start({{sms, 1}}, endless, {}, 100, 1e5);
+  m.start({{sms, 100}}, 2);
+  m.start({}, 0, 1s);
+  while (m.ends.count(2) == 0) m.step();
+  CHECK(m.rate(1) < 1.1e-5);
+  m.stop(0);
+  m.run();
+  CHECK(at(3s) - m.ends[1] < 11us);
+}

@@ -173,8 +173,8 @@ TEST_CASE("mistakes in Flyover's format are named", "[model]") {
         "1");
   CHECK(error_of(with(dense, R"("attention": {"heads": 8, "head_dim": 8, "latent": {)"
                              R"("kv_rank": 32, "nope_dim": 16, "rope_dim": 8, "value_dim": 12}})"))
-            .ends_with("/attention/head_dim: is not a known option, known are \"heads\" and "
-                       "\"latent\""));
+            .ends_with("/attention/head_dim: is not a known option, known are \"heads\", "
+                       "\"latent\" and \"window\""));
 
   const auto experts = [](const std::string& members) {
     return error_of(

@@ -24,6 +24,18 @@ TEST_CASE("a result survives its file", "[io]") {
   calls.mean = 300us;
   calls.low = 270us;
   calls.high = 375us;
+  ExpertStats& experts = calls.experts.emplace();
+  experts.exchange = "layer";
+  experts.library = "deepep-v1";
+  experts.mode = ExpertMode::LowLatency;
+  experts.balanced = true;
+  experts.tokens = 127.5;
+  experts.traffic = {3.95, 7.5, {1, 2}, {3, 4}, {5, 6}, {7, 8}, "expected, closed form"};
+  experts.kernel = 250us;
+  experts.bottleneck_GBps = 43.5;
+  experts.bottleneck_side = "RDMA";
+  experts.sms = 20;
+  experts.other_modes = {{ExpertMode::Nccl, 500us}};
   result.collectives = {calls};
   result.warnings = {"an assumption"};
   MemoryUse& memory = result.memory.emplace();
@@ -41,6 +53,8 @@ TEST_CASE("a result survives its file", "[io]") {
   CHECK(read.high == result.high);
   CHECK(read.range.at(0).correlation == 0.15);
   CHECK(read.collectives.at(0).low == 270us);
+  CHECK(read.collectives.at(0).experts->traffic.nvlink.most == 8);
+  CHECK(read.collectives.at(0).experts->other_modes.at(0).time == 500us);
   CHECK(read.validity == result.validity);
   REQUIRE(read.memory);
   CHECK(read.memory->stages.at(1)[MemoryPart::Working] == 90_GiB);

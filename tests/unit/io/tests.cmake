@@ -1,5 +1,7 @@
 flyover_test(io
   ${CMAKE_CURRENT_LIST_DIR}/document_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/expert_kernels_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/expert_load_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/left_out_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/residuals_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/result_test.cpp

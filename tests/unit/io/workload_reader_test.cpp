@@ -8,6 +8,7 @@
 
 #include "flyover/base/error.hpp"
 #include "flyover/io/document.hpp"
+#include "flyover/moe/popularity.hpp"
 
 using namespace flyover;
 using namespace flyover::literals;
@@ -412,7 +413,8 @@ TEST_CASE("wrong operations say what is wrong", "[workload]") {
       "dir/w.json:2:8: /programs/0/ops/0/op: expected \"compute\", \"copy\", \"delay\", \"send\", "
       "\"recv\", \"all_reduce\", \"all_gather\", \"reduce_scatter\", \"all_to_all\", "
       "\"broadcast\", "
-      "\"reduce\", \"scatter\", \"gather\", \"sendrecv\" or \"barrier\", got \"comptue\", did you "
+      "\"reduce\", \"scatter\", \"gather\", \"sendrecv\", \"barrier\", "
+      "\"moe_dispatch\", \"moe_combine\" or \"moe_fused\", got \"comptue\", did you "
       "mean \"compute\"?");
   CHECK(op_problem(R"({"id": "a"})") == "dir/w.json:2:1: /programs/0/ops/0: \"op\" is missing");
   CHECK(op_problem("7") == "dir/w.json:2:1: /programs/0/ops/0: expected an object, got 7");
@@ -433,7 +435,7 @@ TEST_CASE("wrong operations say what is wrong", "[workload]") {
         "dir/w.json:2:31: /programs/0/ops/0/duration: expected a duration above zero");
   CHECK(op_problem(R"({"op": "compute", "duration": "1 us", "peer": 1})") ==
         "dir/w.json:2:39: /programs/0/ops/0/peer: is not a known option, known are \"op\", \"id\", "
-        "\"name\", \"stream\", \"after\" and \"duration\"");
+        "\"name\", \"stream\", \"after\", \"duration\" and \"sms\"");
   for (const char* share : {"0", "1.5", "-1"}) {
     CHECK(op_problem(
               fmt::format(R"({{"op": "compute", "bytes": "1 B", "efficiency": {}}})", share)) ==
@@ -525,4 +527,168 @@ TEST_CASE("a workload of a hundred thousand operations is read", "[workload]") {
   const Workload workload = read(ops(list));
   CHECK(workload.programs[0].ops.size() == 100'000);
   CHECK(workload.programs[0].ops.back().id == "op99999");
+}
+
+namespace {
+
+// An exchange of 16 experts, two of which are chosen, with more members.
+std::string exchange_with(const std::string& members,
+                          const std::string& routing = R"("experts": 16, "chosen": 2)") {
+  return fmt::format(R"({{"exchanges": {{"x": {{"tokens": 64, "hidden": 256, {}
+"routing": {{{}}}}}}}, "collectives": [{{"op": "moe_dispatch", "exchange": "x"}}]}})",
+                     members, routing);
+}
+
+}  // namespace
+
+TEST_CASE("exchanges of experts are read with what the library and the model say", "[io]") {
+  const Workload w = read(R"({
+    "ranks": 8, "groups": {"ep": ["0-3", "4-7"]},
+    "exchanges": {
+      "plain": {"tokens": 4096, "routing": {"model": "deepseek-v3"}},
+      "drawn": {"mode": "low-latency", "tokens": [1, 2, 3, 4], "hidden": 1000, "dispatch": "bf16",
+                "combine": {"bytes": "1500 B"}, "sms": 12, "hook": true, "nvlink": false,
+                "routing": {"experts": 64, "chosen": 4, "gate": "group-max", "groups": 8,
+                            "groups_chosen": 2, "popularity": {"zipf": 1}, "slots": 72,
+                            "placement": "global", "sampled": true, "seed": 9}}
+    },
+    "programs": [{"ranks": "0-7", "ops": [
+      {"op": "moe_dispatch", "exchange": "plain", "group": "ep"},
+      {"op": "moe_combine", "exchange": "drawn", "group": "ep"},
+      {"op": "compute", "duration": "1 us", "sms": 100}]}]})");
+  REQUIRE(w.exchanges.size() == 2);
+  const ExpertExchange& plain = w.exchanges[0];
+  CHECK(plain.name == "plain");
+  CHECK(plain.mode == ExpertMode::Normal);
+  CHECK(plain.kernels->name == "deepep-v1");
+  CHECK(plain.hidden == 7168);
+  CHECK(plain.dispatch_bytes == 7392);
+  CHECK(plain.combine_bytes == 14336);
+  CHECK(plain.routing.experts == 256);
+  CHECK(plain.routing.chosen == 8);
+  CHECK(plain.routing.gate == Gate::GroupSumOfTwo);
+  CHECK(plain.routing.groups == 8);
+  CHECK(plain.routing.groups_chosen == 4);
+  CHECK_FALSE(plain.routing.sampled);
+
+  const ExpertExchange& drawn = w.exchanges[1];
+  CHECK(drawn.mode == ExpertMode::LowLatency);
+  CHECK(drawn.rank_tokens == Ranks{1, 2, 3, 4});
+  CHECK(drawn.tokens == 0);
+  CHECK(drawn.dispatch_bytes == 2000);
+  CHECK(drawn.combine_bytes == 1500);
+  CHECK(drawn.sms == 12);
+  CHECK(drawn.hook);
+  CHECK_FALSE(drawn.nvlink);
+  CHECK(drawn.routing.gate == Gate::GroupMax);
+  CHECK(drawn.routing.popularity.size() == 64);
+  CHECK(drawn.routing.popularity == zipf_popularity(64, 1, 1));
+  CHECK(drawn.routing.slots == 72);
+  CHECK(drawn.routing.placement == Placement::Global);
+  CHECK(drawn.routing.sampled);
+  CHECK(drawn.routing.seed == 9);
+
+  const Operation& dispatch = op_of(w, "comm.0");
+  CHECK(dispatch.collective == CollectiveOp::MoeDispatch);
+  CHECK(dispatch.exchange == 0);
+  CHECK(dispatch.bytes == Bytes{4096LL * 8 * 7392});
+  CHECK(op_of(w, "comm.1").bytes == Bytes{4LL * 4 * 1500});
+  CHECK(op_of(w, "compute.0").sms == 100);
+}
+
+TEST_CASE("a gate follows from its groups", "[io]") {
+  const auto gate = [](const std::string& routing) {
+    return read(exchange_with("", routing)).exchanges[0].routing.gate;
+  };
+  CHECK(gate(R"("experts": 16, "chosen": 2)") == Gate::TopK);
+  CHECK(gate(R"("experts": 16, "chosen": 2, "groups": 4)") == Gate::TopK);
+  CHECK(gate(R"("experts": 16, "chosen": 2, "groups": 4, "groups_chosen": 2)") ==
+        Gate::GroupSumOfTwo);
+  CHECK(gate(R"("experts": 16, "chosen": 2, "groups": 4, "groups_chosen": 4)") == Gate::TopK);
+  CHECK(gate(R"("model": "deepseek-v3", "groups_chosen": 8)") == Gate::TopK);
+  CHECK(gate(R"("model": "mixtral-8x7b")") == Gate::TopK);
+}
+
+TEST_CASE("what is wrong with an exchange is said at its place", "[io]") {
+  const auto members = [](const std::string& text) {
+    return problem_of(exchange_with(text + ","));
+  };
+  const auto routing = [](const std::string& text) { return problem_of(exchange_with("", text)); };
+  const std::string at = "dir/w.json:1:";
+  CHECK(
+      members(R"("mode": "norml")") ==
+      at +
+          R"(59: /exchanges/x/mode: expected "nccl", "normal", "direct", "low-latency" or "fused", got "norml", did you mean "normal"?)");
+  CHECK(members(R"("libary": "deepep-v1")") ==
+        at + R"(51: /exchanges/x/libary: is not a known option, did you mean "library"?)");
+  CHECK_THAT(
+      members(R"("library": "deepep-1")"),
+      Catch::Contains("/exchanges/x/library: ") && Catch::Contains("did you mean \"deepep-v1\"?"));
+  CHECK_THAT(members(R"("mode": "direct", "library": "deepep-v1")"),
+             Catch::Contains("/exchanges/x/library: ") || Catch::Contains("direct"));
+  CHECK(members(R"("hook": true)") ==
+        at + "59: /exchanges/x/hook: is for mode low-latency, and this exchange is of mode normal");
+  CHECK(members(R"("efficiency": 0.5)") ==
+        at + "65: /exchanges/x/efficiency: is for mode fused, and this exchange is of mode normal");
+  CHECK_THAT(members(R"("dispatch": "fp7")"), Catch::Contains("did you mean \"fp8\"?"));
+  CHECK_THAT(members(R"("mode": "fused")"), Catch::Contains("expert_hidden"));
+
+  const std::string second = "dir/w.json:2:";
+  CHECK(routing(R"("experts": 16)") == second + R"(12: /exchanges/x/routing: "chosen" is missing)");
+  CHECK_THAT(routing(R"("experts": 16, "chosen": 17)"),
+             Catch::Contains("/routing/chosen: expected a whole number from 1 to 16, got 17"));
+  CHECK_THAT(routing(R"("model": "llama3-8b")"),
+             Catch::Contains("/routing/model: llama3-8b has no experts"));
+  CHECK_THAT(routing(R"("experts": 16, "chosen": 2, "groups": 3)"),
+             Catch::Contains("/routing/groups: 16 experts do not divide into 3 groups"));
+  CHECK_THAT(routing(R"("experts": 16, "chosen": 2, "gate": "group-max")"),
+             Catch::Contains(R"(/routing/gate: group-max needs "groups" and "groups_chosen")"));
+  CHECK_THAT(
+      routing(R"("experts": 16, "chosen": 2, "gate": "top-k", "groups": 4, "groups_chosen": 2)"),
+      Catch::Contains("/routing/groups_chosen: top-k chooses no groups"));
+  CHECK_THAT(routing(R"("experts": 16, "chosen": 8, "groups": 8, "groups_chosen": 2)"),
+             Catch::Contains(
+                 "/routing/groups_chosen: 2 groups have 4 experts, of which 8 are to be chosen"));
+  CHECK_THAT(
+      routing(R"("experts": 16, "chosen": 2, "popularity": [1, 2])"),
+      Catch::Contains("/routing/popularity: expected 16 numbers, one for each expert, got 2"));
+  CHECK_THAT(routing(R"("experts": 16, "chosen": 2, "placement": "hierarchical")"),
+             Catch::Contains(R"(hierarchical placement needs "groups" of experts)"));
+  CHECK_THAT(routing(R"("experts": 16, "chosen": 2, "seed": 3)"),
+             Catch::Contains(R"(/routing/seed: draws nothing without "sampled": true)"));
+  CHECK_THAT(routing(R"("experts": 16, "chosen": 2, "slots": 8)"),
+             Catch::Contains("/routing/slots: expected a whole number from 16 to"));
+}
+
+TEST_CASE("calls that do not fit their exchange are refused at their place", "[io]") {
+  const auto call = [](const std::string& members, const std::string& mode = "normal") {
+    return problem_of(fmt::format(
+        R"({{"exchanges": {{"layer": {{"mode": "{}", "tokens": 8, "hidden": 64, "expert_hidden": 64, "routing": {{"experts": 8, "chosen": 2}}}}}},
+"collectives": [{{{}}}]}})",
+        mode, members));
+  };
+  CHECK_THAT(call(R"("op": "moe_dispatch", "exchange": "layr")", "fused"),
+             Catch::Contains(R"(there is no exchange "layr", did you mean "layer"?)"));
+  CHECK_THAT(call(R"("op": "moe_dispatch", "exchange": "layer")", "fused"),
+             Catch::Contains(R"("layer" is of mode fused, which moe_dispatch cannot be)"));
+  const auto plain = [](const std::string& members) {
+    return problem_of(fmt::format(
+        R"({{"exchanges": {{"layer": {{"tokens": [8, 8], "hidden": 64, "routing": {{"experts": 8, "chosen": 2}}}}}},
+"collectives": [{{{}}}]}})",
+        members));
+  };
+  CHECK_THAT(plain(R"("op": "moe_fused", "exchange": "layer")"),
+             Catch::Contains(R"("layer" is of mode normal, which moe_fused cannot be)"));
+  CHECK_THAT(plain(R"("op": "moe_dispatch")"), Catch::Contains(R"("exchange" is missing)"));
+  CHECK_THAT(plain(R"("op": "moe_dispatch", "exchange": "layer", "bytes": "1 MB")"),
+             Catch::Contains(R"(/bytes: the "exchange" says what is moved)"));
+  CHECK_THAT(plain(R"("op": "all_reduce", "exchange": "layer", "bytes": "1 MB")"),
+             Catch::Contains("/exchange: all_reduce exchanges no experts"));
+  CHECK_THAT(
+      plain(R"("op": "moe_dispatch", "exchange": "layer")"),
+      Catch::Contains(R"("layer" states the tokens of 2 ranks, but a group of "all" has 8)"));
+  CHECK_THAT(plain(R"("op": "moe_dipatch", "exchange": "layer")"),
+             Catch::Contains(R"(did you mean "moe_dispatch"?)"));
+  CHECK_THAT(op_problem(R"({"op": "compute", "flops": "1 GFLOP", "sms": 20})"),
+             Catch::Contains(R"(/sms: goes with a "duration")"));
 }

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "flyover/layout/schedule.hpp"
+#include "flyover/layout/step_estimate.hpp"
 #include "flyover/simulate/replay.hpp"
 #include "support/training.hpp"
 
@@ -81,7 +82,15 @@ std::vector<Layout> small_layouts() {
       pipeline(GPipe, 3, 1, 4),       pipeline(OneForwardOneBackward, 4, 1, 2),
       pipeline(Interleaved, 2, 3, 4), pipeline(ZeroBubbleH1, 3, 1, 5),
       pipeline(ZeroBubbleV, 2, 2, 5), pipeline(ZeroBubbleV, 1, 2, 3),
+      pipeline(DualPipe, 4, 1, 12),   pipeline(DualPipeV, 2, 2, 7),
   };
+  for (const Sharding sharding : {Sharding::None, Sharding::Optimizer}) {
+    for (Layout layout : {pipeline(DualPipe, 2, 1, 6), pipeline(DualPipeV, 2, 2, 5)}) {
+      layout.data = 2;
+      layout.sharding = sharding;
+      list.push_back(test::with_batch(layout, micro_batches(layout) * 2));
+    }
+  }
   for (const Sharding sharding :
        {Sharding::None, Sharding::Optimizer, Sharding::Gradients, Sharding::Parameters}) {
     for (Layout layout : {pipeline(OneForwardOneBackward, 1, 1, 2), pipeline(Interleaved, 2, 2, 2),
@@ -175,7 +184,8 @@ TEST_CASE("a pipeline alone takes what its schedule takes, and the optimizer", "
        {pipeline(GPipe, 4, 1, 6), pipeline(OneForwardOneBackward, 4, 1, 8),
         pipeline(OneForwardOneBackward, 3, 1, 2), pipeline(Interleaved, 2, 4, 6),
         pipeline(Interleaved, 4, 2, 8), pipeline(ZeroBubbleH1, 4, 1, 7),
-        pipeline(ZeroBubbleV, 2, 2, 5), pipeline(ZeroBubbleV, 4, 2, 9)}) {
+        pipeline(ZeroBubbleV, 2, 2, 5), pipeline(ZeroBubbleV, 4, 2, 9),
+        pipeline(DualPipeV, 2, 2, 7), pipeline(DualPipeV, 4, 2, 9)}) {
     INFO(title(layout));
     TrainingJob job = test::small_job(test::small_model());
     job.stack.step_host = 5ms;
@@ -199,7 +209,8 @@ TEST_CASE("a pipeline alone takes what its schedule takes, and the optimizer", "
       for (std::uint32_t i = 0; i < layers[chunk]; ++i) add(parts.layer(layout, layer++));
       if (chunk + 1 == layers.size()) add(parts.head(layout));
     }
-    const PipelineRun run = run_pipeline(pipeline_program(pipeline_shape(layout)), times, hop);
+    const PipelineRun run =
+        run_pipeline(without_fused_steps(pipeline_program(pipeline_shape(layout))), times, hop);
     std::vector<std::uint32_t> all(ranks(layout));
     for (std::uint32_t rank = 0; rank < all.size(); ++rank) all[rank] = rank;
     const Duration norm =
@@ -211,6 +222,54 @@ TEST_CASE("a pipeline alone takes what its schedule takes, and the optimizer", "
       optimizer = std::max(optimizer, parts.optimizer(layout, stage));
     }
     CHECK(replayed(parts, layout, bench) == run.makespan + norm + optimizer + 5ms);
+  }
+}
+
+TEST_CASE("fused steps run dispatch and combine beside the other micro-batch's kernels",
+          "[expand][fused]") {
+  using enum PipelineSchedule;
+  for (Layout layout : {pipeline(DualPipe, 4, 1, 12), pipeline(DualPipeV, 2, 2, 8)}) {
+    layout.data = 2;
+    layout.expert = 2;
+    layout = test::with_batch(layout, micro_batches(layout) * 2);
+    INFO(title(layout));
+    const auto job = [&](bool beside) {
+      TrainingJob made = test::small_job(test::small_expert_model());
+      made.overlap.experts = beside;
+      return made;
+    };
+    const Bench bench(layout);
+    const StepParts parts = test::parts_of(job(true));
+    const Workload workload = expand(parts, layout, bench.times);
+    // In one pair of layers, in the order in which they start on their streams.
+    const std::vector<const Operation*> sent =
+        operations(workload.programs[0], [](const Operation& op) {
+          return op.name.starts_with("dispatch") || op.name.starts_with("combine");
+        });
+    std::string order;
+    for (const Operation* op : sent) {
+      if (op->name.ends_with("forward 6") || op->name.ends_with("backward 3")) {
+        order += op->name + "; ";
+      }
+    }
+    CAPTURE(order);
+    if (layout.schedule == DualPipe) {
+      // Micro-batch 6 goes forward through layers 0 and 1 while 3 comes back through 7 and 6.
+      CHECK(order.find("combine backward, layer 7, backward 3; dispatch, layer 0, forward 6; "
+                       "dispatch backward, layer 7, backward 3; combine, layer 0, forward 6; "
+                       "combine backward, layer 6, backward 3; dispatch, layer 1, forward 6; "
+                       "dispatch backward, layer 6, backward 3; combine, layer 1, forward 6; ") !=
+            std::string::npos);
+    }
+    const Duration hidden = replayed(parts, layout, bench);
+    const Duration apart = replayed(test::parts_of(job(false)), layout, bench);
+    CHECK(hidden < apart);
+    const auto estimated = [&](bool beside) {
+      const StepParts made = test::parts_of(job(beside));
+      return to_seconds(StepEstimator(made, bench.times).estimate(layout).time);
+    };
+    CHECK(estimated(true) == Approx(to_seconds(hidden)).epsilon(0.02));
+    CHECK(estimated(false) == Approx(to_seconds(apart)).epsilon(0.02));
   }
 }
 

@@ -180,6 +180,38 @@ TEST_CASE("the first and the last stage share a tied embedding", "[group_kind]")
   CHECK(group_of(layout, GroupKind::Embedding, 0) == std::vector<std::uint32_t>{0});
 }
 
+TEST_CASE("the two copies of dualpipe's parameters are reduced together", "[group_kind]") {
+  Layout layout;
+  layout.schedule = PipelineSchedule::DualPipe;
+  layout.tensor = 2;
+  layout.pipeline = 4;
+  layout.data = 2;
+  layout.global_batch = 16;
+  // Ranks 0 to 3 are stage 0, 12 to 15 stage 3: the same parameters by tensor rank.
+  CHECK(group_of(layout, GroupKind::Shard, 1) == std::vector<std::uint32_t>{1, 3, 13, 15});
+  CHECK(group_of(layout, GroupKind::Shard, 15) == std::vector<std::uint32_t>{1, 3, 13, 15});
+  CHECK(group_of(layout, GroupKind::Shard, 6) == std::vector<std::uint32_t>{4, 6, 8, 10});
+  CHECK(group_size(layout, GroupKind::Shard) == 4);
+  CHECK(shard_ranks(layout) == 4);
+  // Shard groups of one rank and its mirror image.
+  layout.shard_group = 1;
+  CHECK(group_of(layout, GroupKind::Shard, 3) == std::vector<std::uint32_t>{3, 15});
+  CHECK(group_of(layout, GroupKind::Replica, 3) == std::vector<std::uint32_t>{1, 3});
+  CHECK(group_size(layout, GroupKind::Shard) == 2);
+  layout.shard_group = 0;
+  // Experts likewise, and without sharding.
+  layout.expert = 2;
+  layout.expert_tensor = 2;
+  CHECK(group_of(layout, GroupKind::ExpertShard, 2) == std::vector<std::uint32_t>{2, 14});
+  CHECK(expert_shard_ranks(layout) == 2);
+  layout.sharding = Sharding::None;
+  CHECK(group_of(layout, GroupKind::Shard, 1) == std::vector<std::uint32_t>{1, 3, 13, 15});
+  CHECK(group_size(layout, GroupKind::ExpertShard) == 2);
+  // Every end has an embedding and a head.
+  CHECK(group_size(layout, GroupKind::Embedding) == 1);
+  CHECK(group_of(layout, GroupKind::Embedding, 12) == std::vector<std::uint32_t>{12});
+}
+
 TEST_CASE("a rank's place is the same in every stage", "[group_kind]") {
   for (const Layout& layout : layouts()) {
     for (std::uint32_t rank = 0; rank < ranks(layout); ++rank) {

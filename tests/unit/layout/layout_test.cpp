@@ -256,6 +256,43 @@ TEST_CASE("layers fill the chunks of the schedule", "[layout]") {
   CHECK(reasons([](Layout& l, Model&) { l.chunk_layers = {0, 16, 16, 0}; }).empty());
 }
 
+TEST_CASE("dualpipes need pairs of stages and micro-batches that fill them", "[layout]") {
+  const auto dual = [](PipelineSchedule schedule, std::uint32_t p, std::uint32_t v,
+                       std::uint32_t m) {
+    return [=](Layout& l, Model&) {
+      l.schedule = schedule;
+      l.pipeline = p;
+      l.virtual_stages = v;
+      l.global_batch = m * l.data * l.micro_batch;
+    };
+  };
+  using enum PipelineSchedule;
+  CHECK(reasons(dual(DualPipe, 4, 1, 8)).empty());
+  CHECK(reasons(dual(DualPipeV, 4, 2, 9)).empty());
+  CHECK(reasons(dual(DualPipe, 4, 2, 8)) ==
+        Strings{"dualpipe needs 1 virtual stage, not 2; its second chunk is the mirror stage"});
+  CHECK(reasons(dual(DualPipeV, 4, 1, 8)) == Strings{"dualpipe-v needs 2 virtual stages, not 1"});
+  CHECK(reasons(dual(DualPipe, 5, 1, 10)) ==
+        Strings{"dualpipe needs an even pipeline, as stages are paired from both ends, not 5"});
+  CHECK(reasons([&](Layout& l, Model& m) {
+          dual(DualPipe, 4, 1, 6)(l, m);
+          l.data = 1;
+          l.global_batch = 6;
+        }) == Strings{"6 micro-batches are fewer than 2 x pipeline 4 = 8, which dualpipe needs: "
+                      "global batch 8 has them"});
+  CHECK(reasons([&](Layout& l, Model& m) {
+          dual(DualPipe, 4, 1, 9)(l, m);
+          l.data = 1;
+          l.global_batch = 9;
+        }) == Strings{"9 micro-batches cannot enter at both ends in equal numbers, as dualpipe "
+                      "needs: global batch 8 or 10 goes"});
+  CHECK(reasons([&](Layout& l, Model& m) {
+          dual(DualPipe, 4, 1, 8)(l, m);
+          l.sharding = Sharding::Parameters;
+        }) == Strings{"dualpipe adds gradients up over a whole step and goes with zero-1 at most, "
+                      "not zero-3"});
+}
+
 TEST_CASE("the global batch is whole micro-batches of every replica", "[layout]") {
   CHECK(reasons([](Layout& l, Model&) {
           l.global_batch = 100;

@@ -381,6 +381,36 @@ TEST_CASE("the head's stage has a copy of what it shares with the embedding", "[
   CHECK(last.embedding == tokens);
 }
 
+TEST_CASE("a stage of dualpipe has its mirror image's parameters beside its own", "[memory]") {
+  Model model = llama_8b();
+  Layout plain;
+  plain.pipeline = 4;
+  plain.data = 2;
+  plain.global_batch = 32;
+  plain.vocabulary_multiple = 1;
+  Layout dual = plain;
+  dual.schedule = PipelineSchedule::DualPipe;
+  const MemoryUse one = memory_use(model, plain, {}, 4096, 80_GiB);
+  const MemoryUse two = memory_use(model, dual, {}, 4096, 80_GiB);
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    CAPTURE(i);
+    CHECK(stage_parameters(model, dual, i).total() ==
+          stage_parameters(model, plain, i).total() +
+              stage_parameters(model, plain, 3 - i).total());
+    CHECK(two.stages[i].micro_batches_in_flight == 5);  // PP + 1
+    const auto sum = [&](MemoryPart part) { return one.stages[i][part] + one.stages[3 - i][part]; };
+    CHECK(two.stages[i][Parameters] == sum(Parameters));
+    CHECK(two.stages[i][Gradients] == sum(Gradients));
+    // Twice as many ranks share the optimizer's states.
+    CHECK(two.stages[i][MemoryPart::Optimizer].count() ==
+          Approx(static_cast<double>(sum(MemoryPart::Optimizer).count()) / 2));
+    CHECK(two.stages[i][Activations] == one.stages[3][Activations] * 5);
+  }
+  CHECK(stage_parameters(model, dual, 3).head == 128256.0 * 4096);
+  model.tied_embeddings = true;
+  CHECK(stage_parameters(model, dual, 0).embedding == 128256.0 * 4096);
+}
+
 TEST_CASE("each part of a stage's memory is its formula", "[memory]") {
   const Model model = llama_8b();
   Layout layout;
@@ -500,7 +530,9 @@ TEST_CASE("more micro-batches than fill the pipeline take no more memory", "[mem
       GENERATE(table<PipelineSchedule, std::uint32_t>({{PipelineSchedule::OneForwardOneBackward, 1},
                                                        {PipelineSchedule::Interleaved, 3},
                                                        {PipelineSchedule::ZeroBubbleH1, 1},
-                                                       {PipelineSchedule::ZeroBubbleV, 2}}));
+                                                       {PipelineSchedule::ZeroBubbleV, 2},
+                                                       {PipelineSchedule::DualPipe, 1},
+                                                       {PipelineSchedule::DualPipeV, 2}}));
   Model model = llama_8b();
   model.layers = 31;  // Uneven chunks.
   const auto totals = [&](std::uint32_t m) {

@@ -273,6 +273,8 @@ TEST_CASE("total and active parameters are those that the papers round to", "[la
            {"nemotron4-340b", 341, 0, 0.5},
            {"deepseek-v2", 236, 21, 0.5},
            {"deepseek-v3", 671, 37, 0.56},
+           {"deepseek-v4-flash", 284, 13, 0.5},  // What stands in for its attention: the file.
+           {"deepseek-v4-pro", 1'600, 49, 50},
            {"kimi-k2", 1'030, 32, 5},
            {"llama4-scout", 109, 17, 1.5},  // Published with the vision tower, 0.9 B.
            {"llama4-maverick", 400, 17, 1.5},

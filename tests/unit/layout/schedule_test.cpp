@@ -23,15 +23,20 @@ PipelineShape shape_of(PipelineSchedule schedule, std::uint32_t p, std::uint32_t
 }
 
 PipelineRun run(const PipelineShape& shape, ChunkTimes times, Duration hop = {}) {
-  const std::vector<ChunkTimes> all(std::size_t{shape.stages} * shape.chunks, times);
+  const std::vector<ChunkTimes> all(model_chunks(shape), times);
   return run_pipeline(pipeline_program(shape), all, hop);
 }
 
+// "F3'" is micro-batch 3 in chunk 1, "F4+B1'" a forward with a backward.
 std::string text(const std::vector<PipelineStep>& steps) {
   std::string line;
   for (const PipelineStep& step : steps) {
-    line += fmt::format("{}{}{} ", "FBIW"[static_cast<std::size_t>(step.kind)], step.micro_batch,
-                        step.chunk == 0 ? "" : std::string(step.chunk, '\''));
+    line += fmt::format("{}{}{}", "FBIWF"[static_cast<std::size_t>(step.kind)], step.micro_batch,
+                        std::string(step.chunk, '\''));
+    if (step.kind == StepKind::ForwardBackward) {
+      line += fmt::format("+B{}{}", step.back_micro_batch, std::string(step.back_chunk, '\''));
+    }
+    line += ' ';
   }
   if (!line.empty()) line.pop_back();
   return line;
@@ -49,6 +54,9 @@ std::vector<PipelineShape> all_shapes(PipelineSchedule schedule) {
     for (std::uint32_t m = 1; m <= 32; ++m) {
       if (schedule == ZeroBubbleV) {
         shapes.push_back(shape_of(schedule, p, 2, m));
+      } else if (schedule == DualPipe || schedule == DualPipeV) {
+        const bool pairs = schedule == DualPipeV || (p % 2 == 0 && m % 2 == 0);
+        if (m >= 2 * p && pairs) shapes.push_back(shape_of(schedule, p, 2, m));
       } else if (schedule != Interleaved) {
         shapes.push_back(shape_of(schedule, p, 1, m));
       } else {
@@ -95,7 +103,7 @@ TEST_CASE("chunks go round the stages, and come back in a V", "[schedule]") {
   const PipelineShape vee = shape_of(ZeroBubbleV, 4, 2, 8);
   CHECK(model_chunk(vee, 0, 1) == 7);
   CHECK(model_chunk(vee, 3, 1) == 4);
-  for (const PipelineShape& shape : {round, vee}) {
+  for (const PipelineShape& shape : {round, vee, shape_of(DualPipeV, 4, 2, 8)}) {
     std::vector<std::uint32_t> chunks;
     for (std::uint32_t stage = 0; stage < shape.stages; ++stage) {
       for (std::uint32_t chunk = 0; chunk < shape.chunks; ++chunk) {
@@ -116,11 +124,108 @@ TEST_CASE("every schedule does every step once and ends", "[schedule]") {
       CAPTURE(describe(shape));
       const PipelineProgram program = pipeline_program(shape);
       REQUIRE(problems(program).empty());
-      const std::vector<ChunkTimes> times(std::size_t{shape.stages} * shape.chunks,
-                                          {3_ps, 4_ps, 2_ps});
+      const std::vector<ChunkTimes> times(model_chunks(shape), {3_ps, 4_ps, 2_ps});
       const PipelineRun done = run_pipeline(program, times, 1_ps);
       for (const Duration busy : done.busy) {
-        REQUIRE(busy == 9_ps * shape.chunks * shape.micro_batches);
+        REQUIRE(busy == 9_ps * shape.chunks * shape.micro_batches / streams(shape));
+      }
+    }
+  }
+}
+
+TEST_CASE("dualpipe's second chunk is the mirror stage's", "[schedule]") {
+  const PipelineShape shape = shape_of(DualPipe, 6, 2, 12);
+  CHECK(streams(shape) == 2);
+  CHECK(model_chunks(shape) == 6);
+  for (std::uint32_t stage = 0; stage < 6; ++stage) {
+    for (std::uint32_t chunk = 0; chunk < 2; ++chunk) {
+      const std::uint32_t number = model_chunk(shape, stage, chunk);
+      CHECK(number == (chunk == 0 ? stage : 5 - stage));
+      // Even micro-batches pass through chunk 0, odd ones through chunk 1.
+      CHECK(stage_of(shape, number, 4 + chunk) == stage);
+    }
+  }
+}
+
+TEST_CASE("dualpipes read as in DeepSeek's code", "[schedule]") {
+  // dualpipe.py for 4 ranks and 10 micro-batches, 5 from each end: ranks 0, 1 and 3.
+  const PipelineShape shape = shape_of(DualPipe, 4, 2, 10);
+  CHECK(text(stage_steps(shape, 0)) ==
+        "F0 F2 F4 F1' I1' W1' F3' F6+B3' F5'+B0 F8+B5' F7'+B2 B7' F9'+B4 B9' I6 W6 I8 W8");
+  CHECK(text(stage_steps(shape, 1)) ==
+        "F0 F1' F2 F3' F4 B1' F5'+B0 F6+B3' F7'+B2 F8+B5' F9'+B4 B7' B6 I9' I8 W9' W8");
+  CHECK(text(stage_steps(shape, 3)) ==
+        "F1' F3' F5' F0 I0 W0 F2 F7'+B2 F4+B1' F9'+B4 F6+B3' B6 F8+B5' B8 I7' W7' I9' W9'");
+  CHECK(text(without_fused_steps(pipeline_program(shape)).stages[0]) ==
+        "F0 F2 F4 F1' I1' W1' F3' F6 B3' F5' B0 F8 B5' F7' B2 B7' F9' B4 B9' I6 W6 I8 W8");
+  // dualpipev.py for 2 ranks and 5 micro-batches.
+  const PipelineShape vee = shape_of(DualPipeV, 2, 2, 5);
+  CHECK(text(stage_steps(vee, 0)) ==
+        "F0 F1 F2 F0' I0' W0' F1' F3+B1' F2'+B0 F4+B2' F3'+B1 B3' F4'+B2 B4' I3 W3 I4 W4");
+  CHECK(text(stage_steps(vee, 1)) ==
+        "F0 F0' F1 F1' F2 B0' F2'+B0 F3+B1' F3'+B1 F4+B2' F4'+B2 B3' B3 I4' I4 W4' W4");
+}
+
+TEST_CASE("dualpipes idle for (PP/2 - 1)(F&B + B - 3W) where a pair takes as long as its parts",
+          "[schedule]") {
+  // Unit times; PP is 2p of dualpipe-v.
+  const auto [schedule, p, m, makespan, idle] =
+      GENERATE(table<PipelineSchedule, std::uint32_t, std::uint32_t, int, int>({
+          {DualPipe, 8, 20, 66, 6},
+          {DualPipe, 8, 32, 102, 6},
+          {DualPipe, 16, 120, 374, 14},
+          {DualPipe, 4, 10, 32, 2},
+          {DualPipeV, 4, 10, 66, 6},
+          {DualPipeV, 4, 16, 102, 6},
+          {DualPipeV, 8, 32, 206, 14},
+      }));
+  const PipelineShape shape = shape_of(schedule, p, 2, m);
+  CAPTURE(describe(shape));
+  const PipelineRun done = run(shape, {1_ps, 1_ps, 1_ps});
+  CHECK(done.makespan == Duration{makespan});
+  for (const Duration busy : done.busy) CHECK(done.makespan - busy == Duration{idle});
+  const std::uint32_t stages = model_chunks(shape);
+  CHECK(idle == static_cast<int>((stages / 2 - 1) * (3 + 2 - 3)));
+}
+
+TEST_CASE("a fused pair that saves time makes ranks idle unequally", "[schedule]") {
+  const PipelineShape shape = shape_of(DualPipe, 8, 2, 20);
+  const std::vector<ChunkTimes> times(8, {2_ps, 2_ps, 2_ps});
+  const std::vector<Duration> pairs(16, 5_ps);
+  const PipelineRun done = run_pipeline(pipeline_program(shape), times, {}, pairs);
+  CHECK(done.makespan == 2 * 59_ps);
+  std::vector<Duration> idle;
+  for (const Duration busy : done.busy) idle.push_back(done.makespan - busy);
+  CHECK(idle == std::vector{7_ps, 8_ps, 9_ps, 9_ps, 9_ps, 9_ps, 8_ps, 7_ps});
+  CHECK_THROWS_AS(run_pipeline(pipeline_program(shape), times, {}, std::vector{5_ps}),
+                  InternalError);
+}
+
+TEST_CASE("DeepSeek-V3's ranks have 97 to 103 fused pairs each", "[schedule]") {
+  const PipelineShape shape = shape_of(DualPipe, 16, 2, 120);
+  const auto count = [&](std::uint32_t stage, StepKind kind) {
+    const std::vector<PipelineStep> steps = stage_steps(shape, stage);
+    return std::ranges::count(steps, kind, &PipelineStep::kind);
+  };
+  for (std::uint32_t stage = 0; stage < 16; ++stage) {
+    const std::uint32_t near = std::min(stage, 15 - stage);
+    CAPTURE(stage);
+    const bool middle = near == 7;
+    CHECK(count(stage, StepKind::Forward) == 23 - near + (middle ? 1 : 0));
+    CHECK(count(stage, StepKind::ForwardBackward) == 97 + near - (middle ? 1 : 0));
+    CHECK(count(stage, StepKind::Backward) == 8 + (middle ? 1 : 0));
+    CHECK(count(stage, StepKind::InputGradient) == 15 - near);
+    CHECK(count(stage, StepKind::WeightGradient) == 15 - near);
+  }
+}
+
+TEST_CASE("dualpipes hold one stage more than there are stages", "[schedule]") {
+  for (const PipelineSchedule schedule : {DualPipe, DualPipeV}) {
+    for (const PipelineShape& shape : all_shapes(schedule)) {
+      CAPTURE(describe(shape));
+      for (std::uint32_t stage = 0; stage < shape.stages; ++stage) {
+        REQUIRE(in_flight(shape, stage) ==
+                std::min(model_chunks(shape) + 1, shape.chunks * shape.micro_batches));
       }
     }
   }
@@ -295,13 +400,19 @@ TEST_CASE("a schedule with the wrong number of chunks is a broken promise", "[sc
   CHECK_THROWS_AS(stage_steps(shape_of(OneForwardOneBackward, 2, 2, 2), 0), InternalError);
   CHECK_THROWS_AS(stage_steps(shape_of(ZeroBubbleV, 2, 1, 2), 0), InternalError);
   CHECK_THROWS_AS(stage_steps(shape_of(GPipe, 2, 1, 2), 2), InternalError);
+  CHECK_THROWS_AS(stage_steps(shape_of(DualPipe, 2, 1, 4), 0), InternalError);
+  // Too few micro-batches, or not as many from both ends.
+  CHECK_THROWS_AS(stage_steps(shape_of(DualPipe, 4, 2, 6), 0), InternalError);
+  CHECK_THROWS_AS(stage_steps(shape_of(DualPipe, 4, 2, 9), 0), InternalError);
+  CHECK_THROWS_AS(stage_steps(shape_of(DualPipe, 3, 2, 8), 0), InternalError);
+  CHECK_THROWS_AS(stage_steps(shape_of(DualPipeV, 4, 2, 7), 0), InternalError);
 }
 
 TEST_CASE("schedules are found by their names", "[schedule]") {
   for (const PipelineSchedule schedule : all_pipeline_schedules) {
     CHECK(pipeline_schedule(to_string(schedule)) == schedule);
   }
-  CHECK_FALSE(pipeline_schedule("dualpipe").has_value());
+  CHECK_FALSE(pipeline_schedule("chimera").has_value());
 }
 
 namespace {
@@ -316,6 +427,9 @@ std::vector<PipelineStep> unfolded(const std::vector<PipelineStep>& steps,
     for (std::size_t i = begin; i < end; ++i) {
       all.push_back(steps[i]);
       all.back().micro_batch = static_cast<std::uint32_t>(steps[i].micro_batch + moved);
+      if (steps[i].kind == StepKind::ForwardBackward) {
+        all.back().back_micro_batch = static_cast<std::uint32_t>(steps[i].back_micro_batch + moved);
+      }
     }
   };
   for (const StepRepeat& repeat : repeats) {
@@ -339,11 +453,16 @@ TEST_CASE("a folded pipeline with its periods put back is the whole one", "[layo
       std::pair{PipelineSchedule::GPipe, 1U},
       std::pair{PipelineSchedule::OneForwardOneBackward, 1U},
       std::pair{PipelineSchedule::Interleaved, 2U}, std::pair{PipelineSchedule::Interleaved, 5U},
-      std::pair{PipelineSchedule::ZeroBubbleH1, 1U}, std::pair{PipelineSchedule::ZeroBubbleV, 2U});
+      std::pair{PipelineSchedule::ZeroBubbleH1, 1U}, std::pair{PipelineSchedule::ZeroBubbleV, 2U},
+      std::pair{PipelineSchedule::DualPipe, 2U}, std::pair{PipelineSchedule::DualPipeV, 2U});
   for (const std::uint32_t stages : {1U, 2U, 3U, 4U, 8U, 16U}) {
     for (const std::uint32_t micro_batches : {1U, 2U, 7U, 16U, 30U, 64U, 96U, 120U, 127U, 256U}) {
       PipelineShape shape{schedule, stages, chunks, micro_batches, 0};
       if (schedule == PipelineSchedule::Interleaved && micro_batches % stages != 0) continue;
+      const bool dual =
+          schedule == PipelineSchedule::DualPipe || schedule == PipelineSchedule::DualPipeV;
+      if (dual && micro_batches < 2 * stages) continue;
+      if (streams(shape) > 1 && (stages % 2 != 0 || micro_batches % 2 != 0)) continue;
       CAPTURE(to_string(schedule), stages, chunks, micro_batches);
       const FoldedPipeline folded = folded_pipeline(shape);
       CHECK(folded.shape.micro_batches + folded.elided * folded.period == micro_batches);

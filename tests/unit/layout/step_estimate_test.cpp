@@ -115,9 +115,11 @@ std::vector<Layout> random_layouts(const Model& model, std::size_t count) {
     layout.data = one_of(1U, 2U, 3U);
     layout.schedule = one_of(PipelineSchedule::GPipe, PipelineSchedule::OneForwardOneBackward,
                              PipelineSchedule::Interleaved, PipelineSchedule::ZeroBubbleH1,
-                             PipelineSchedule::ZeroBubbleV);
+                             PipelineSchedule::ZeroBubbleV, PipelineSchedule::DualPipe,
+                             PipelineSchedule::DualPipeV);
     layout.virtual_stages = layout.schedule == PipelineSchedule::Interleaved ||
-                                    layout.schedule == PipelineSchedule::ZeroBubbleV
+                                    layout.schedule == PipelineSchedule::ZeroBubbleV ||
+                                    layout.schedule == PipelineSchedule::DualPipeV
                                 ? 2
                                 : 1;
     layout.sharding =

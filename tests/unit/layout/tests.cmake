@@ -1,4 +1,5 @@
 flyover_test(layout
+  ${CMAKE_CURRENT_LIST_DIR}/fused_chunk_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/group_kind_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/layout_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/memory_test.cpp

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <random>
 #include <string>
 
@@ -184,6 +185,63 @@ TEST_CASE("a collective's ranks are in its groups", "[workload]") {
       problem_of(broadcast) ==
       "program \"p\": operation \"bc\": has its root at position 2, but a group of \"tp\" has only "
       "2 ranks");
+}
+
+TEST_CASE("a call fits its exchange of experts", "[workload]") {
+  ExpertExchange exchange;
+  exchange.name = "x";
+  exchange.routing.experts = 4;
+  exchange.routing.chosen = 2;
+  exchange.tokens = 10;
+  exchange.dispatch_bytes = 100;
+  exchange.combine_bytes = 200;
+  exchange.kernels = std::make_shared<const ExpertKernels>();
+  Operation op = collective("a", CollectiveOp::MoeDispatch);
+  op.exchange = 0;
+  op.bytes = 2000_B;
+  const auto problem = [&](const Operation& call) {
+    Workload w = pairs({call});
+    w.exchanges = {exchange};
+    return problem_of(w);
+  };
+  CHECK(problem(op) == "no error");
+  exchange.rank_tokens = {10, 3};
+  exchange.tokens = 0;
+  CHECK(problem(op) == "no error");
+  const std::string at = "program \"p\": operation \"a\": ";
+
+  Operation wrong = op;
+  wrong.bytes = 1999_B;
+  CHECK(problem(wrong) == at + "moves 1999 B, but \"x\" makes it 2000 B");
+  wrong = op;
+  wrong.exchange = 1;
+  CHECK(problem(wrong) == at + "names an exchange that is not there");
+  wrong = op;
+  wrong.collective = CollectiveOp::MoeFused;
+  CHECK(problem(wrong) == at + "moe_fused cannot be of mode normal, as \"x\" is");
+  wrong = op;
+  wrong.collective = CollectiveOp::AllToAll;
+  CHECK(problem(wrong) == at + "exchanges no experts, but names an exchange");
+
+  exchange.rank_tokens = {10, 3, 1};
+  CHECK(problem(op) == at + "\"x\" states the tokens of 3 ranks, but a group of \"tp\" has 2");
+  exchange.tokens = 10;
+  CHECK(problem(op) == "exchange \"x\" needs tokens, either of each rank or by position");
+  exchange.rank_tokens.clear();
+  exchange.kernels = nullptr;
+  CHECK(problem(op) == "exchange \"x\" has no kernels");
+}
+
+TEST_CASE("SMs go with a duration", "[workload]") {
+  Operation op = delay("a");
+  op.kind = OpKind::Compute;
+  op.sms = 20;
+  CHECK(problem_of(pairs({op})) == "no error");
+  op.duration = {};
+  op.flops = Flops{1};
+  CHECK(problem_of(pairs({op})) ==
+        "program \"p\": operation \"a\": says how many SMs it takes, "
+        "which goes with a duration only");
 }
 
 TEST_CASE("a peer is another rank", "[workload]") {
