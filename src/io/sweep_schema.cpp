@@ -205,9 +205,9 @@ PointResult read_row(const sqlite::Statement& row, const std::vector<SweepColumn
 void explain(const sqlite::Error& error, int system_error, const std::string& path,
              std::uint64_t rows) {
   const Place place{path, 0, 0, ""};
-  const std::string cause =
-      system_error != 0 ? fmt::format("{}: {}", error.what(), std::strerror(system_error))
-                        : std::string(error.what());
+  std::string cause = error.what();
+  std::ranges::replace(cause, '\n', ' ');
+  if (system_error != 0) cause += fmt::format(": {}", std::strerror(system_error));
   switch (error.code()) {
     case SQLITE_NOTADB:
       throw InputError(place, "is no SQLite database; choose another file");
@@ -215,7 +215,7 @@ void explain(const sqlite::Error& error, int system_error, const std::string& pa
       throw InputError(place,
                        fmt::format("is corrupt ({}); 'sqlite3 {} .recover' prints what can be "
                                    "saved, a new sweep needs another file",
-                                   error.what(), path));
+                                   cause, path));
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       throw InputError(place, "another program is writing to it; let that finish first");

@@ -42,8 +42,12 @@ std::string utc_now() {
   return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts)};
 }
 
+// Throws InputError when it cannot be a file.
 bool exists(const std::string& path) {
   std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    throw InputError(Place{path, 0, 0, ""}, "is a folder; name a file");
+  }
   return std::filesystem::exists(std::filesystem::symlink_status(path, error));
 }
 

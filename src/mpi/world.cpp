@@ -188,7 +188,7 @@ class MpiRunner : public PointRunner {
       }
       const std::lock_guard lock(taking);
       local_done = true;
-      error = local_error;
+      if (!error) error = local_error;
     });
     const auto is_over = [&] {
       const std::lock_guard lock(taking);

@@ -228,7 +228,7 @@ class Search {
       result.status = PointStatus::Excluded;
       result.reason =
           fmt::format("{} {} is no match for the {} best, which reach {}",
-                      candidate.stage == Stage::Bounded ? "its bound" : "its estimate, at best",
+                      candidate.stage == Stage::Bounded ? "its bound" : "its estimate, at best,",
                       shown(candidate.low), objective_.top, shown(threshold));
       sink_(result);
       progress_.finished();
