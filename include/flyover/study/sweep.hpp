@@ -30,7 +30,9 @@ struct PointResult {
   std::string reason;
   SweepValues inputs;
   SweepValues outputs;
-  double seconds = 0;  // CPU time that it took: the only part that differs from run to run.
+  // CPU time that it took, filled in by who runs the evaluator: the only part that differs from run
+  // to run.
+  double seconds = 0;
 };
 
 // How much work a point is worth.
@@ -51,21 +53,29 @@ using MakeEvaluator = std::function<std::unique_ptr<PointEvaluator>()>;
 using ResultSink = std::function<void(const PointResult&)>;
 
 struct SweepProgress {
-  std::uint64_t done = 0;   // Of this and earlier runs.
+  std::uint64_t done = 0;  // Of this and earlier runs.
   std::uint64_t total = 0;
-  double per_second = 0;
+  double per_second = 0;  // Lately.
   double left_seconds = 0;
 };
 
 struct SweepOptions {
   std::uint32_t threads = 0;  // 0: all cores.
   Fidelity fidelity = Fidelity::Replay;
-  std::function<bool(std::uint64_t)> finished;            // Numbers that need not be run again.
-  std::function<void(const SweepProgress&)> on_progress;  // At most some times per second.
+  // Numbers that need not be run again. Never called while the sink is.
+  std::function<bool(std::uint64_t)> finished;
+  // At most some times per second, and at the end; from one thread at a time.
+  std::function<void(const SweepProgress&)> on_progress;
 };
 
-// Every point once. Requires a sink.
+// Every point once, handed out in order. Requires a sink. What an evaluator or the sink throws ends
+// the sweep, after which no thread of it is left; results that the sink had before are good. The
+// set of results does not depend on the number of threads, only their order and CPU times do.
 void run_sweep(const SweepPoints& points, const MakeEvaluator& make, const ResultSink& sink,
+               const SweepOptions& options);
+// Where the runner evaluates, which also knows how many threads.
+class PointRunner;
+void run_sweep(const SweepPoints& points, PointRunner& runner, const ResultSink& sink,
                const SweepOptions& options);
 
 }  // namespace flyover

@@ -16,3 +16,8 @@ if("io" IN_LIST FLYOVER_MODULES)
     ${CMAKE_CURRENT_LIST_DIR}/training_results_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/validate_test.cpp)
 endif()
+if("io" IN_LIST FLYOVER_MODULES)
+  flyover_test(sweep
+    ${CMAKE_CURRENT_LIST_DIR}/adaptive_test.cpp ${CMAKE_CURRENT_LIST_DIR}/sweep_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/../io/sweep_store_test.cpp)
+endif()
