@@ -205,6 +205,9 @@ struct Document::State {
 
 Document::Document(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Document::~Document() = default;
+Document Document::copy() const {
+  return Document(std::make_unique<State>(*state_));
+}
 Document::Document(Document&&) noexcept = default;
 Document& Document::operator=(Document&&) noexcept = default;
 

@@ -35,6 +35,8 @@ class Document {
   static Document parse(std::string name, std::string text);
 
   ~Document();
+  // With the settings applied so far: cheaper than reading it again. Fields refer to the original.
+  [[nodiscard]] Document copy() const;
   Document(Document&&) noexcept;
   Document& operator=(Document&&) noexcept;
 

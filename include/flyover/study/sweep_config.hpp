@@ -58,13 +58,18 @@ struct SweepOutput {
   std::string_view name;
   std::optional<Goal> better;  // Where that goes without saying.
   std::string_view meaning;    // With the unit, where the name has none.
+  bool of_time = true;         // Depends on how long things take.
 };
 [[nodiscard]] std::span<const SweepOutput> sweep_outputs();
 
 // The second half of a point that was evaluated: adds the measures to the outputs, leaving out
 // those that have no value at this point, and makes it Refused, with the reason, when a condition
 // on outputs does not hold. Does nothing to points that are not Done.
-void finish_point(const SweepConfig& config, PointResult& result);
+// With NotOfTime only conditions are checked that no output depends on which depends on time; the
+// others are left for later.
+enum class SweepConditions : std::uint8_t { All, NotOfTime };
+void finish_point(const SweepConfig& config, PointResult& result,
+                  SweepConditions conditions = SweepConditions::All);
 
 // Inputs and outputs together, by name. Requires that no name is in both.
 [[nodiscard]] SweepValues all_values(const PointResult& result);
