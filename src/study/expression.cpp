@@ -255,6 +255,9 @@ struct Translation {
   std::vector<std::string> strings;                         // s0, s1, ...
 };
 
+// muParserX takes 10,000 characters.
+constexpr std::size_t longest = 9'900;
+
 class Translator {
  public:
   explicit Translator(std::string_view text) : text_(text) {}
@@ -274,6 +277,10 @@ class Translator {
     if (!open_.empty()) {
       const Open& last = open_.back();
       fail(last.at, last.kind == '?' ? "\"?\" without \":\"" : "\"(\" that is never closed");
+    }
+    if (out_.text.size() > longest) {
+      throw InputError(fmt::format("an expression of {} words and signs is too long: derive parts",
+                                   out_.places.size()));
     }
     return std::move(out_);
   }
@@ -577,6 +584,7 @@ struct Expression::Impl {
     }
     static std::mutex making;
     const std::lock_guard lock(making);
+    (void)mup::ParserErrorMsg::Instance();
     return std::make_unique<Compiled>(translation);
   }
 

@@ -49,6 +49,20 @@ void insert(SweepValues& values, const std::string& name, SweepValue value) {
   values.emplace(std::ranges::lower_bound(values, name, {}, &Entry::first), name, std::move(value));
 }
 
+// Inputs, outputs that do not depend on time, and measures of these alone; ascending.
+std::vector<std::string> timeless_names(const SweepConfig& config) {
+  std::vector<std::string> names = input_names(config.space);
+  for (const SweepOutput& output : outputs) {
+    if (!output.of_time) names.emplace_back(output.name);
+  }
+  std::ranges::sort(names);
+  for (const auto& [name, expression] : config.measures) {
+    if (!uses_only(expression, names)) continue;
+    names.insert(std::ranges::lower_bound(names, name), name);
+  }
+  return names;
+}
+
 }  // namespace
 
 std::span<const SweepOutput> sweep_outputs() {

@@ -221,6 +221,16 @@ TEST_CASE("whole numbers that a double cannot hold are refused", "[study][sweep]
                     "\"n + 1\": n is 36028797018963968, expected at most 2^53");
 }
 
+TEST_CASE("an expression of a thousand terms works, a longer one is refused", "[study][sweep]") {
+  std::string sum = "1";
+  for (int i = 1; i < 1000; ++i) sum += "+1";
+  CHECK(result(sum) == "1000");
+  const std::string nested = std::string(1000, '(') + "7" + std::string(1000, ')');
+  CHECK(result(nested) == "7");
+  for (int i = 0; i < 2000; ++i) sum += "+1";
+  CHECK(problem(sum) == "an expression of 5999 words and signs is too long: derive parts");
+}
+
 TEST_CASE("names are letters, digits, underscores and dots", "[study][sweep]") {
   for (const std::string name : {"tp", "a.b.0.c", "_x", "T2", "andy", "minimum"}) {
     CAPTURE(name);
