@@ -33,7 +33,9 @@ Connection::~Connection() {
   sqlite3_close(handle_);
 }
 
-void Connection::fail(int code) const { throw Error(code & 0xff, sqlite3_errmsg(handle_)); }
+void Connection::fail(int code) const {
+  throw Error(code & 0xff, sqlite3_errmsg(handle_));
+}
 
 void Connection::run(const std::string& statements) {
   const int code = sqlite3_exec(handle_, statements.c_str(), nullptr, nullptr, nullptr);
@@ -50,10 +52,18 @@ std::int64_t Connection::whole(const std::string& query) {
   return statement.step() ? statement.whole(0) : 0;
 }
 
-bool Connection::in_transaction() const { return sqlite3_get_autocommit(handle_) == 0; }
-bool Connection::read_only() const { return sqlite3_db_readonly(handle_, "main") == 1; }
-int Connection::system_error() const { return sqlite3_system_errno(handle_); }
-int Connection::limit(int which) const { return sqlite3_limit(handle_, which, -1); }
+bool Connection::in_transaction() const {
+  return sqlite3_get_autocommit(handle_) == 0;
+}
+bool Connection::read_only() const {
+  return sqlite3_db_readonly(handle_, "main") == 1;
+}
+int Connection::system_error() const {
+  return sqlite3_system_errno(handle_);
+}
+int Connection::limit(int which) const {
+  return sqlite3_limit(handle_, which, -1);
+}
 
 Statement::Statement(Connection& connection, const std::string& text) : connection_(connection) {
   const int code = sqlite3_prepare_v2(connection.handle_, text.c_str(),
@@ -61,7 +71,9 @@ Statement::Statement(Connection& connection, const std::string& text) : connecti
   if (code != SQLITE_OK) connection_.fail(code);
 }
 
-Statement::~Statement() { sqlite3_finalize(handle_); }
+Statement::~Statement() {
+  sqlite3_finalize(handle_);
+}
 
 void Statement::bind(int at, std::int64_t value) {
   const int code = sqlite3_bind_int64(handle_, at + 1, value);
@@ -99,9 +111,15 @@ void Statement::reset() {
   sqlite3_clear_bindings(handle_);
 }
 
-int Statement::type(int column) const { return sqlite3_column_type(handle_, column); }
-std::int64_t Statement::whole(int column) const { return sqlite3_column_int64(handle_, column); }
-double Statement::real(int column) const { return sqlite3_column_double(handle_, column); }
+int Statement::type(int column) const {
+  return sqlite3_column_type(handle_, column);
+}
+std::int64_t Statement::whole(int column) const {
+  return sqlite3_column_int64(handle_, column);
+}
+double Statement::real(int column) const {
+  return sqlite3_column_double(handle_, column);
+}
 
 std::string Statement::text(int column) const {
   const unsigned char* begin = sqlite3_column_text(handle_, column);
@@ -109,7 +127,11 @@ std::string Statement::text(int column) const {
   return begin ? std::string(begin, begin + size) : "";
 }
 
-std::string quoted(std::string_view name) { return in(name, '"'); }
-std::string literal(std::string_view text) { return in(text, '\''); }
+std::string quoted(std::string_view name) {
+  return in(name, '"');
+}
+std::string literal(std::string_view text) {
+  return in(text, '\'');
+}
 
 }  // namespace flyover::io::sqlite

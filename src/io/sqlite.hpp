@@ -31,7 +31,8 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
 
   void run(const std::string& statements);  // One or several, whose rows do not matter.
-  [[nodiscard]] std::string text(const std::string& query);  // First column of the first row, or "".
+  [[nodiscard]] std::string text(
+      const std::string& query);  // First column of the first row, or "".
   [[nodiscard]] std::int64_t whole(const std::string& query);
   [[nodiscard]] bool in_transaction() const;
   [[nodiscard]] bool read_only() const;

@@ -1,11 +1,10 @@
 #include "io/sweep_schema.hpp"
 
-#include <sqlite3.h>
-
 #include <algorithm>
 #include <cctype>
 #include <cstring>
 #include <set>
+#include <sqlite3.h>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,7 +18,7 @@ namespace {
 using sqlite::literal;
 using sqlite::quoted;
 
-constexpr const char* own_columns[] = {"number", "status", "reason", "version",
+constexpr const char* own_columns[] = {"number", "status", "reason",  "version",
                                        "seed",   "cpu_s",  "finished"};
 
 // As SQLite compares names: only ASCII letters have a case.
@@ -225,10 +224,10 @@ void explain(const sqlite::Error& error, int system_error, const std::string& pa
     case SQLITE_AUTH:
       throw InputError(place, fmt::format("cannot be opened: {}", cause));
     case SQLITE_FULL:
-      throw SimulationError(
-          fmt::format("{}: the disk is full. {} points are safe in it; make room, and --resume goes "
-                      "on with the others",
-                      path, rows));
+      throw SimulationError(fmt::format(
+          "{}: the disk is full. {} points are safe in it; make room, and --resume goes "
+          "on with the others",
+          path, rows));
     default:
       throw SimulationError(
           fmt::format("{}: cannot be written ({}). {} points are safe in it; once that is mended, "

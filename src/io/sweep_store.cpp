@@ -1,7 +1,5 @@
 #include "flyover/io/sweep_store.hpp"
 
-#include <sqlite3.h>
-
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
@@ -10,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <sqlite3.h>
 #include <string_view>
 #include <system_error>
 #include <thread>
@@ -51,7 +50,8 @@ bool exists(const std::string& path) {
   return std::filesystem::exists(std::filesystem::symlink_status(path, error));
 }
 
-void check_identity(const SweepIdentity& there, const SweepIdentity& ours, const std::string& path) {
+void check_identity(const SweepIdentity& there, const SweepIdentity& ours,
+                    const std::string& path) {
   const Place place{path, 0, 0, ""};
   if (there.digest != ours.digest) {
     throw InputError(
@@ -61,10 +61,11 @@ void check_identity(const SweepIdentity& there, const SweepIdentity& ours, const
                            there.name, there.digest, ours.name, ours.digest));
   }
   if (there.version != ours.version) {
-    throw InputError(place, fmt::format("was begun by Flyover {}, whose results need not agree with "
-                                        "those of this one, {}; go on with that, or begin anew in "
-                                        "another file",
-                                        there.version, ours.version));
+    throw InputError(place,
+                     fmt::format("was begun by Flyover {}, whose results need not agree with "
+                                 "those of this one, {}; go on with that, or begin anew in "
+                                 "another file",
+                                 there.version, ours.version));
   }
   if (there.seed != ours.seed || there.inputs != ours.inputs || there.outputs != ours.outputs) {
     throw InputError(place,
@@ -326,8 +327,12 @@ std::optional<PointResult> SweepStore::row(std::uint64_t number) const {
   return impl_->row(number);
 }
 
-void SweepStore::add(const PointResult& result) { impl_->add(result); }
-void SweepStore::commit() { impl_->commit(); }
+void SweepStore::add(const PointResult& result) {
+  impl_->add(result);
+}
+void SweepStore::commit() {
+  impl_->commit();
+}
 
 StoredSweep read_sweep(const std::string& path) {
   StoredSweep sweep;

@@ -6,7 +6,9 @@ namespace flyover::mpi {
 
 namespace {
 
-bool has(const char* variable) { return std::getenv(variable) != nullptr; }
+bool has(const char* variable) {
+  return std::getenv(variable) != nullptr;
+}
 
 }  // namespace
 

@@ -75,13 +75,19 @@ std::vector<PointResult> unpack_results(const Bytes& bytes) {
   return results;
 }
 
-Bytes pack(std::uint64_t number) { return Json::to_cbor(Json(number)); }
+Bytes pack(std::uint64_t number) {
+  return Json::to_cbor(Json(number));
+}
 std::uint64_t unpack_number(const Bytes& bytes) {
   return Json::from_cbor(bytes).get<std::uint64_t>();
 }
 
-Bytes pack(const std::string& text) { return {text.begin(), text.end()}; }
-std::string unpack_text(const Bytes& bytes) { return {bytes.begin(), bytes.end()}; }
+Bytes pack(const std::string& text) {
+  return {text.begin(), text.end()};
+}
+std::string unpack_text(const Bytes& bytes) {
+  return {bytes.begin(), bytes.end()};
+}
 
 Bytes pack(const std::exception_ptr& error) {
   const auto message = [](ErrorKind kind, const char* text) {

@@ -1,8 +1,5 @@
 #include "mpi/world.hpp"
 
-#include <mpi.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -11,9 +8,11 @@
 #include <exception>
 #include <functional>
 #include <list>
+#include <mpi.h>
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -144,9 +143,8 @@ struct Worker {
 // Shares points out among the leader's own threads and the other processes.
 class MpiRunner : public PointRunner {
  public:
-  MpiRunner(Outgoing& outgoing, std::function<void(bool)> stop, int size,
-            const SweepPoints& points, MakeEvaluator make, std::uint32_t threads,
-            std::string digest)
+  MpiRunner(Outgoing& outgoing, std::function<void(bool)> stop, int size, const SweepPoints& points,
+            MakeEvaluator make, std::uint32_t threads, std::string digest)
       : outgoing_(outgoing),
         stop_(std::move(stop)),
         local_(points, std::move(make), threads),
@@ -194,8 +192,7 @@ class MpiRunner : public PointRunner {
       const std::lock_guard lock(taking);
       if (error) return true;
       // Not before everybody has come, so that an error of a late one does not get lost.
-      return local_done && exhausted &&
-             std::ranges::all_of(workers_, [](const Worker& worker) {
+      return local_done && exhausted && std::ranges::all_of(workers_, [](const Worker& worker) {
                return worker.greeted && worker.has == 0;
              });
     };
@@ -386,8 +383,12 @@ World::~World() {
   MPI_Finalize();
 }
 
-int World::rank() const { return impl_->rank; }
-int World::size() const { return impl_->size; }
+int World::rank() const {
+  return impl_->rank;
+}
+int World::size() const {
+  return impl_->size;
+}
 
 std::uint32_t World::threads(std::uint32_t jobs) const {
   if (jobs > 0) return jobs;

@@ -49,7 +49,8 @@ class Search {
       if (estimates()) {
         if (round(waiting_, Fidelity::Estimate, estimate_round_, threshold)) continue;
       }
-      if (!round(estimates() ? estimated_ : waiting_, options_.fidelity, replay_round_, threshold)) {
+      if (!round(estimates() ? estimated_ : waiting_, options_.fidelity, replay_round_,
+                 threshold)) {
         exclude(threshold);
         progress_.end();
         return counts_;
@@ -242,9 +243,9 @@ class Search {
   std::vector<Candidate> candidates_;
   ProgressMeter progress_;
   AdaptiveCounts counts_;
-  Queue waiting_;                  // With a bound only.
-  Queue estimated_;                // Not yet replayed.
-  std::multiset<double> highs_;    // That are finite.
+  Queue waiting_;                // With a bound only.
+  Queue estimated_;              // Not yet replayed.
+  std::multiset<double> highs_;  // That are finite.
   std::uint64_t estimate_round_ = options_.round;
   std::uint64_t replay_round_ = options_.round;
 };

@@ -1,9 +1,8 @@
 #include "flyover/study/point_runner.hpp"
 
-#include <ctime>
-
 #include <algorithm>
 #include <atomic>
+#include <ctime>
 #include <exception>
 #include <limits>
 #include <mutex>
@@ -112,8 +111,7 @@ void ThreadRunner::run(const NextPoints& next, const ResultSink& sink) {
         for (const std::uint64_t number : batch.numbers) {
           if (failure.happened()) return;
           at = number;
-          PointResult result =
-              evaluate(points_.point(number), batch.fidelity, make_, evaluator);
+          PointResult result = evaluate(points_.point(number), batch.fidelity, make_, evaluator);
           at = no_point;
           const std::lock_guard lock(giving);
           if (failure.happened()) return;

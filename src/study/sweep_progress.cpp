@@ -5,7 +5,8 @@ namespace flyover {
 namespace {
 
 constexpr auto between_reports = std::chrono::milliseconds(200);
-// Long enough that points of unequal cost even out, short enough to notice that the easy ones are over.
+// Long enough that points of unequal cost even out, short enough to notice that the easy ones are
+// over.
 constexpr auto window = std::chrono::seconds(20);
 
 }  // namespace
@@ -15,7 +16,9 @@ ProgressMeter::ProgressMeter(std::uint64_t total, std::function<void(const Sweep
       report_(std::move(report)),
       lately_{{Clock::now(), 0}} {}
 
-void ProgressMeter::skipped() { ++skipped_; }
+void ProgressMeter::skipped() {
+  ++skipped_;
+}
 
 void ProgressMeter::finished() {
   ++run_;
@@ -36,8 +39,7 @@ void ProgressMeter::report(Clock::time_point now) {
     progress.per_second = static_cast<double>(run_ - lately_.front().second) / seconds;
   }
   if (progress.per_second > 0) {
-    progress.left_seconds =
-        static_cast<double>(total_ - progress.done) / progress.per_second;
+    progress.left_seconds = static_cast<double>(total_ - progress.done) / progress.per_second;
   }
   lately_.emplace_back(now, run_);
   report_(progress);

@@ -19,7 +19,7 @@ class Mpi(SweepTest):
         return words + (["--allow-run-as-root"] if os.geteuid() == 0 else [])
 
     # Containers seldom let one process read another's memory, which Open MPI complains about.
-    environment = os.environ | {"OMPI_MCA_btl_vader_single_copy_mechanism": "none", "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    environment = os.environ | {"OMPI_MCA_btl_vader_single_copy_mechanism": "none", "OMPI_MCA_odls_base_sigkill_timeout": "0",
                                 "ASAN_OPTIONS": "detect_leaks=0"}
 
     def over(self, count, *arguments):

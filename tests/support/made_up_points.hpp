@@ -63,7 +63,8 @@ class MadeUpEvaluator : public PointEvaluator {
     // Unequal ones, so that threads overtake each other.
     if (delay_.count() > 0) std::this_thread::sleep_for(delay_ * (1 + point.number % 3));
     const auto number = static_cast<std::int64_t>(point.number);
-    if (number == throw_at_) throw std::logic_error("point " + std::to_string(number) + " is broken");
+    if (number == throw_at_)
+      throw std::logic_error("point " + std::to_string(number) + " is broken");
     PointResult result;
     if (number % 17 == 3) {
       result.status = PointStatus::Invalid;

@@ -1,5 +1,5 @@
-// A sweep of a made-up space, for the tests of everything around the evaluation: threads, processes,
-// database, interruptions. tests/cli/sweep_runs_test.py starts it.
+// A sweep of a made-up space, for the tests of everything around the evaluation: threads,
+// processes, database, interruptions. tests/cli/sweep_runs_test.py starts it.
 
 #include <chrono>
 #include <cmath>
@@ -33,10 +33,10 @@ struct Arguments {
   std::string digest = "sha256:0";
   io::StoreOpening opening = io::StoreOpening::Create;
   bool adaptive = false;
-  std::string print;       // "csv", "json": of what is there; nothing is run.
-  std::int64_t throw_at = -1;   // This point's evaluation is broken.
+  std::string print;             // "csv", "json": of what is there; nothing is run.
+  std::int64_t throw_at = -1;    // This point's evaluation is broken.
   std::int64_t other_rank = -1;  // This rank reads another configuration.
-  bool bad_rank = false;  // All ranks but the first cannot read theirs.
+  bool bad_rank = false;         // All ranks but the first cannot read theirs.
 };
 
 Arguments parse(int argc, char** argv) {

@@ -9,8 +9,9 @@
 
 namespace flyover::io {
 
-// Quoted as RFC 4180 has it, lines end in \n. The first has the names: number, status, reason, inputs, outputs, as the columns of view
-// `results` are called. A value that a point does not have is an empty field; an empty text is "".
+// Quoted as RFC 4180 has it, lines end in \n. The first has the names: number, status, reason,
+// inputs, outputs, as the columns of view `results` are called. A value that a point does not have
+// is an empty field; an empty text is "".
 [[nodiscard]] std::string sweep_csv(const StoredSweep& sweep);
 
 // docs/formats/sweep-database.md, "Exports".

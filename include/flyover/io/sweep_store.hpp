@@ -33,8 +33,8 @@ enum class StoreOpening : std::uint8_t { Create, Resume };
 // quarter of a second after they were added, whether or not more are; after a kill at any moment
 // every row that is there is whole. All errors are InputError or SimulationError with the file and
 // what to do: it exists already, is locked by another process, is no database or a corrupt one,
-// comes from a newer version, belongs to another configuration, cannot be written (read-only folder,
-// disk full). None of them touches what is there.
+// comes from a newer version, belongs to another configuration, cannot be written (read-only
+// folder, disk full). None of them touches what is there.
 //
 // The destructor commits, but cannot say that it failed: call commit() at the end.
 class SweepStore {

@@ -15,9 +15,9 @@
 // highs that are known, infinite when there are fewer. A round evaluates the points of smallest low
 // that are not yet replayed and have low <= T; the search is over when there are none.
 //
-// It finds the K best of the exhaustive sweep, ties included. When it is over, let p be a point that
-// was not replayed, so that low(p) > T. At least K points have high <= T, thus r <= T < low(p) <=
-// r(p): K points are better than p, and p is none of the K best. All points with r <= T are
+// It finds the K best of the exhaustive sweep, ties included. When it is over, let p be a point
+// that was not replayed, so that low(p) > T. At least K points have high <= T, thus r <= T < low(p)
+// <= r(p): K points are better than p, and p is none of the K best. All points with r <= T are
 // replayed, and the K best are among them. A point that turns out to have no value (its replay
 // fails) is forgotten together with its high; T rises, and the search goes on with what that lets
 // in. Each round evaluates at least one point once more, and none more than three times, so that it
@@ -49,11 +49,11 @@ struct AdaptiveObjective {
 struct AdaptiveOptions {
   // What counts as the value of a point. Estimate: nothing is replayed, and the margin is not used.
   Fidelity fidelity = Fidelity::Replay;
-  // Points of a first round; every further round of its kind may have twice as many, up to 64 times.
-  // The larger, the more work there is to share out and the more is evaluated in vain.
+  // Points of a first round; every further round of its kind may have twice as many, up to 64
+  // times. The larger, the more work there is to share out and the more is evaluated in vain.
   std::uint32_t round = 32;
-  // The row that an earlier run of the same sweep has for a point, if it has one. Never called while
-  // the sink is.
+  // The row that an earlier run of the same sweep has for a point, if it has one. Never called
+  // while the sink is.
   std::function<std::optional<PointResult>(std::uint64_t)> recall;
   std::function<void(const SweepProgress&)> on_progress;  // As of run_sweep.
 };
@@ -69,9 +69,9 @@ struct AdaptiveCounts {
   std::uint64_t excluded_by_estimate = 0;
 };
 
-// Every point ends as one row: Done with the outputs of `fidelity`, Excluded with the outputs of its
-// bound and a reason, or whatever else its evaluation came to. The sink gets each row that recall
-// does not have, as soon as it is final; of excluded points that is at the end.
+// Every point ends as one row: Done with the outputs of `fidelity`, Excluded with the outputs of
+// its bound and a reason, or whatever else its evaluation came to. The sink gets each row that
+// recall does not have, as soon as it is final; of excluded points that is at the end.
 //
 // Costs one bound per point, two of those that are excluded, and some 100 bytes of memory each.
 AdaptiveCounts run_adaptive(const SweepPoints& points, PointRunner& runner, const ResultSink& sink,

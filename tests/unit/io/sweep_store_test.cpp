@@ -2,16 +2,15 @@
 
 #include "flyover/io/sweep_store.hpp"
 
-#include <catch2/catch.hpp>
-
-#include <unistd.h>
-
 #include <cstdint>
 #include <filesystem>
 #include <limits>
 #include <set>
 #include <string>
+#include <unistd.h>
 #include <vector>
+
+#include <catch2/catch.hpp>
 
 #include "flyover/base/error.hpp"
 #include "flyover/io/sweep_export.hpp"
@@ -105,8 +104,8 @@ TEST_CASE("rows come back by number, with their values as they were", "[io][swee
 
 TEST_CASE("any name may be an input's or an output's", "[io][sweep]") {
   const Folder folder;
-  const std::vector<std::string> inputs = {"seed",      "TP",     "tp", "a\"b];--", "",
-                                           "input_seed", "Number", "select"};
+  const std::vector<std::string> inputs = {"seed", "TP",         "tp",     "a\"b];--",
+                                           "",     "input_seed", "Number", "select"};
   const std::vector<std::string> outputs = {"tp", "status", "rowid", "input_tp", "select"};
   SweepValues in;
   SweepValues out;
@@ -153,8 +152,9 @@ TEST_CASE("truths and whole numbers in one column are refused", "[io][sweep]") {
   store.add(row(1, {{"a", std::string("full")}}, {}));  // Texts are told apart.
 
   CHECK_THROWS_WITH(store.add(row(2, {{"a", std::int64_t{2}}}, {})),
-                    file + ": \"a\" is true or false in some points and a whole number in others, "
-                           "which SQLite does not tell apart; use one kind");
+                    file +
+                        ": \"a\" is true or false in some points and a whole number in others, "
+                        "which SQLite does not tell apart; use one kind");
 }
 
 TEST_CASE("a second writer is refused, in the same process too", "[io][sweep]") {
@@ -165,9 +165,8 @@ TEST_CASE("a second writer is refused, in the same process too", "[io][sweep]") 
   store.add(row(0, {}, {}));
 
   for (const StoreOpening opening : {StoreOpening::Create, StoreOpening::Resume}) {
-    CHECK_THROWS_WITH(
-        SweepStore(file, id, opening),
-        file + ": another process is writing it; wait for it or choose another file");
+    CHECK_THROWS_WITH(SweepStore(file, id, opening),
+                      file + ": another process is writing it; wait for it or choose another file");
   }
 
   store.commit();
@@ -190,10 +189,10 @@ TEST_CASE("exports quote what needs it and tell nothing from an empty text", "[i
   StoredSweep sweep;
   sweep.identity = identity({"a", "seed"}, {"a"});
   sweep.identity.seed = 3;
-  sweep.rows = {row(0, {{"a", std::string("x, \"y\"\nz")}, {"seed", std::int64_t{4}}},
-                    {{"a", 0.1}}),
-                row(1, {{"a", std::string()}}, {}, PointStatus::Refused, "a > 1"),
-                row(2, {{"seed", 1e21}}, {{"a", true}})};
+  sweep.rows = {
+      row(0, {{"a", std::string("x, \"y\"\nz")}, {"seed", std::int64_t{4}}}, {{"a", 0.1}}),
+      row(1, {{"a", std::string()}}, {}, PointStatus::Refused, "a > 1"),
+      row(2, {{"seed", 1e21}}, {{"a", true}})};
 
   CHECK(sweep_csv(sweep) ==
         "number,status,reason,a,input_seed,output_a\n"

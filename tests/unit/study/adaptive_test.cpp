@@ -2,8 +2,6 @@
 
 #include "flyover/study/adaptive.hpp"
 
-#include <catch2/catch.hpp>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -13,6 +11,8 @@
 #include <optional>
 #include <utility>
 #include <vector>
+
+#include <catch2/catch.hpp>
 
 #include "support/dice.hpp"
 #include "support/made_up_points.hpp"
@@ -109,9 +109,7 @@ Outcome adaptive(const SweepPoints& points, const Landscape& land,
   };
   outcome.counts = run_adaptive(
       points, runner,
-      [&](const PointResult& result) {
-        CHECK(outcome.rows.emplace(result.number, result).second);
-      },
+      [&](const PointResult& result) { CHECK(outcome.rows.emplace(result.number, result).second); },
       objective, options);
   return outcome;
 }
@@ -129,8 +127,8 @@ std::map<std::uint64_t, PointResult> exhaustive(const SweepPoints& points, const
 }
 
 // Value and number of the K best; ties with the last included.
-std::vector<std::pair<double, std::uint64_t>> best(
-    const std::map<std::uint64_t, PointResult>& rows, const AdaptiveObjective& objective) {
+std::vector<std::pair<double, std::uint64_t>> best(const std::map<std::uint64_t, PointResult>& rows,
+                                                   const AdaptiveObjective& objective) {
   std::vector<std::pair<double, std::uint64_t>> all;
   for (const auto& [number, row] : rows) {
     if (row.status != PointStatus::Done) continue;
@@ -236,21 +234,19 @@ TEST_CASE("an adaptive sweep counts what it saved", "[study][adaptive]") {
 
   const AdaptiveCounts& counts = outcome.counts;
   const auto rows = [&](PointStatus status) {
-    return static_cast<std::uint64_t>(
-        std::ranges::count_if(outcome.rows, [&](const auto& row) {
-          return row.second.status == status;
-        }));
+    return static_cast<std::uint64_t>(std::ranges::count_if(
+        outcome.rows, [&](const auto& row) { return row.second.status == status; }));
   };
   CHECK(counts.points == 2000);
   CHECK(counts.possible == 2000 - rows(PointStatus::Invalid));
   CHECK(counts.excluded_by_bound + counts.excluded_by_estimate == rows(PointStatus::Excluded));
   CHECK(counts.replays == rows(PointStatus::Done) + rows(PointStatus::Failed));
-  CHECK(counts.possible == counts.replays + rows(PointStatus::Refused) + rows(PointStatus::Excluded));
+  CHECK(counts.possible ==
+        counts.replays + rows(PointStatus::Refused) + rows(PointStatus::Excluded));
   CHECK(counts.replays < 100);
   CHECK(counts.estimates < 1000);
-  const auto excluded = std::ranges::find_if(outcome.rows, [](const auto& row) {
-    return row.second.status == PointStatus::Excluded;
-  });
+  const auto excluded = std::ranges::find_if(
+      outcome.rows, [](const auto& row) { return row.second.status == PointStatus::Excluded; });
   REQUIRE(excluded != outcome.rows.end());
   CHECK_THAT(excluded->second.reason,
              Catch::Matchers::Matches("its (bound|estimate, at best,) .* is no match for the 5 "

@@ -2,8 +2,6 @@
 
 #include "flyover/study/sweep.hpp"
 
-#include <catch2/catch.hpp>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -13,6 +11,8 @@
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include <catch2/catch.hpp>
 
 #include "flyover/study/point_runner.hpp"
 #include "support/made_up_points.hpp"
@@ -172,6 +172,24 @@ TEST_CASE("evaluators are kept from run to run, one per thread", "[study][sweep]
   run_sweep(points, runner, sink, {});
 
   CHECK(made == 1);
+}
+
+TEST_CASE("points that a condition refuses need no evaluator", "[study][sweep]") {
+  SweepSpace space = test::made_up_space(40);
+  space.where.emplace_back("large < 0");
+  const SweepPoints points(space);
+  const MakeEvaluator make = []() -> std::unique_ptr<PointEvaluator> {
+    throw std::runtime_error("none is needed");
+  };
+  std::vector<PointResult> results;
+
+  run_sweep(
+      points, make, [&](const PointResult& result) { results.push_back(result); }, on(1));
+
+  REQUIRE(results.size() == 40);
+  CHECK(results.back().status == PointStatus::Refused);
+  CHECK(results.back().reason == points.point(39).refused);
+  CHECK(results.back().inputs == points.point(39).inputs);
 }
 
 TEST_CASE("chunks grow while points are quick and shrink when they are slow", "[study][sweep]") {
