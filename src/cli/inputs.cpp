@@ -97,6 +97,21 @@ Settings sort_settings(const std::vector<std::string>& texts) {
   return settings;
 }
 
+std::vector<io::Setting> take_price_settings(std::vector<std::string>& texts) {
+  constexpr std::string_view prefix = "prices.";
+  std::vector<io::Setting> prices;
+  std::erase_if(texts, [&](const std::string& text) {
+    if (!text.starts_with(prefix)) return false;
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == prefix.size()) {
+      throw InputError(fmt::format("--set: expected PATH=VALUE, got \"{}\"", text));
+    }
+    prices.push_back({text.substr(prefix.size(), equals - prefix.size()), text.substr(equals + 1)});
+    return true;
+  });
+  return prices;
+}
+
 void refuse_settings(const std::vector<io::Setting>& settings, std::string_view reason) {
   if (!settings.empty()) {
     throw InputError(fmt::format("--set {}: {}", settings.front().path, reason));

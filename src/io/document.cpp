@@ -276,6 +276,10 @@ void Document::apply(const Setting& setting) {
 Field Document::root() const {
   return {*this, state_->root, {}};
 }
+const std::string& Document::text() const {
+  return state_->text;
+}
+
 const std::string& Document::name() const {
   return state_->name;
 }
