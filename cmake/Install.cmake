@@ -11,6 +11,7 @@ write_basic_package_version_file(flyoverConfigVersion.cmake COMPATIBILITY SameMi
 install(FILES
   ${CMAKE_CURRENT_BINARY_DIR}/flyoverConfig.cmake
   ${CMAKE_CURRENT_BINARY_DIR}/flyoverConfigVersion.cmake
+  cmake/FindMuParserX.cmake
   DESTINATION ${package_dir})
 
 if(TARGET flyover_cli)

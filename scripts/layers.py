@@ -18,7 +18,7 @@ LAYERS = [
     ["simulate"],
     ["study", "report"],
     ["io"],
-    ["cli"],
+    ["cli", "mpi"],
 ]
 ROW = {module: row for row, modules in enumerate(LAYERS) for module in modules}
 INCLUDE = re.compile(r'^\s*#\s*include "((?:flyover/)?(\w+)/[^"]+)"', re.MULTILINE)

@@ -31,6 +31,7 @@ std::unique_ptr<Command> make_compare();
 std::unique_ptr<Command> make_list();
 std::unique_ptr<Command> make_plan();
 std::unique_ptr<Command> make_run();
+std::unique_ptr<Command> make_sweep();
 std::unique_ptr<Command> make_topo();
 std::unique_ptr<Command> make_validate();
 

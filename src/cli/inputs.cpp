@@ -47,19 +47,11 @@ Topology load_topology(const std::string& name, const Settings& settings, io::Fa
 Library load_library(std::string name, const Topology& topology, const Settings& settings,
                      std::vector<InputDigest>& inputs) {
   if (name.empty()) name = default_library(topology);
-  io::Document document = io::library_document(name);
-  for (const io::Setting& setting : settings.library) document.apply(setting);
-  Library library = io::read_library(document);
-  for (const io::Setting& variable : settings.variables) {
-    try {
-      set_variable(library.settings, variable.path, variable.value);
-    } catch (const InputError& error) {
-      throw InputError(Place{"--set nccl." + variable.path, 0, 0, {}}, error.problem());
-    }
-  }
-
+  io::LibraryInput input =
+      io::load_library_input(name, settings.library, settings.variables);
+  Library library = std::move(input.library);
   inputs.push_back(digest_of("library", fmt::format("{}-{}", library.name, library.version),
-                             document.digest(), settings.library));
+                             std::move(input.digest), settings.library));
   for (const io::Setting& variable : settings.variables) {
     inputs.back().overrides.push_back(fmt::format("nccl.{}={}", variable.path, variable.value));
   }
@@ -103,6 +95,21 @@ Settings sort_settings(const std::vector<std::string>& texts) {
         .push_back({std::move(path), std::move(value)});
   }
   return settings;
+}
+
+std::vector<io::Setting> take_price_settings(std::vector<std::string>& texts) {
+  constexpr std::string_view prefix = "prices.";
+  std::vector<io::Setting> prices;
+  std::erase_if(texts, [&](const std::string& text) {
+    if (!text.starts_with(prefix)) return false;
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == prefix.size()) {
+      throw InputError(fmt::format("--set: expected PATH=VALUE, got \"{}\"", text));
+    }
+    prices.push_back({text.substr(prefix.size(), equals - prefix.size()), text.substr(equals + 1)});
+    return true;
+  });
+  return prices;
 }
 
 void refuse_settings(const std::vector<io::Setting>& settings, std::string_view reason) {

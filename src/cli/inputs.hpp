@@ -38,6 +38,9 @@ struct Settings {
 // Throws InputError for what is not PATH=VALUE.
 [[nodiscard]] Settings sort_settings(const std::vector<std::string>& texts);
 
+// Takes those out that begin with "prices.", without that. Throws InputError as sort_settings.
+[[nodiscard]] std::vector<io::Setting> take_price_settings(std::vector<std::string>& texts);
+
 // Throws InputError, saying why, when there are settings that the command has no use for.
 void refuse_settings(const std::vector<io::Setting>& settings, std::string_view reason);
 

@@ -205,6 +205,9 @@ struct Document::State {
 
 Document::Document(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Document::~Document() = default;
+Document Document::copy() const {
+  return Document(std::make_unique<State>(*state_));
+}
 Document::Document(Document&&) noexcept = default;
 Document& Document::operator=(Document&&) noexcept = default;
 
@@ -273,6 +276,10 @@ void Document::apply(const Setting& setting) {
 Field Document::root() const {
   return {*this, state_->root, {}};
 }
+const std::string& Document::text() const {
+  return state_->text;
+}
+
 const std::string& Document::name() const {
   return state_->name;
 }

@@ -679,4 +679,19 @@ Library read_library_from(const std::string& stem, const LibraryTexts& texts) {
       Document::parse(fmt::format("{}/{}.json", library_folder, stem), whole_text(stem, texts)));
 }
 
+LibraryInput load_library_input(std::string_view name, std::span<const Setting> settings,
+                                std::span<const Setting> variables) {
+  Document document = library_document(name);
+  for (const Setting& setting : settings) document.apply(setting);
+  Library library = read_library(document);
+  for (const Setting& variable : variables) {
+    try {
+      set_variable(library.settings, variable.path, variable.value);
+    } catch (const InputError& error) {
+      throw InputError(Place{"--set nccl." + variable.path, 0, 0, {}}, error.problem());
+    }
+  }
+  return {std::move(library), document.digest()};
+}
+
 }  // namespace flyover::io

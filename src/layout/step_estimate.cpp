@@ -16,28 +16,6 @@ namespace flyover {
 
 namespace {
 
-StepPart part_of(GroupKind kind) {
-  switch (kind) {
-    case GroupKind::Tensor:
-      return StepPart::Tensor;
-    case GroupKind::Context:
-      return StepPart::Context;
-    case GroupKind::Expert:
-    case GroupKind::ExpertTensor:
-      return StepPart::Expert;
-    case GroupKind::Pipeline:
-    case GroupKind::Embedding:
-      return StepPart::Pipeline;
-    case GroupKind::Shard:
-    case GroupKind::Replica:
-    case GroupKind::ExpertShard:
-    case GroupKind::ExpertReplica:
-    case GroupKind::Model:
-      return StepPart::Data;
-  }
-  return StepPart::Data;
-}
-
 // Seconds by part of the step.
 struct Ledger {
   std::array<double, step_parts> parts{};
@@ -138,7 +116,7 @@ class Estimate {
     const double message = time(*item.message);
     const double beside = item.hidden * message;
     const double slowed = compute + job_.stack.contention * std::min(compute, beside);
-    ledger[part_of(item.message->group)] += (message - beside) + std::max(slowed, beside) - compute;
+    ledger[exposed_part(item.message->group)] += (message - beside) + std::max(slowed, beside) - compute;
   }
 
   [[nodiscard]] Passes passes(const LayerWork& work) const {
@@ -583,12 +561,7 @@ class Estimate {
     const double tokens = static_cast<double>(layout_.global_batch) * job_.sequence;
     const double gpus = ranks(layout_);
     estimate.tokens_per_second_per_gpu = tokens / seconds / gpus;
-    // Frozen parameters have no weight gradients.
-    const double passes = job_.options.lora ? 2 : 3;
-    const double flops = passes * forward_flops(job_.model, job_.sequence, true).total() * tokens;
-    const auto peak = parts_.gpu().flops.find(std::string(peak_name(job_.options.compute)));
-    require(peak != parts_.gpu().flops.end(), "a GPU with a peak for the job's type");
-    estimate.mfu = flops / (seconds * gpus * peak->second.per_second());
+    estimate.mfu = model_flops_utilisation(parts_, layout_, seconds);
     const double kernels = ledger[StepPart::Compute] + ledger[StepPart::Recompute];
     estimate.memory_bound = kernels > 0 ? ledger.memory_bound / kernels : 0;
     return estimate;
@@ -618,6 +591,40 @@ std::string_view to_string(StepPart part) {
                                         "exposed cp", "exposed ep", "exposed pp", "exposed dp",
                                         "bubble",     "optimizer",  "straggling"};
   return names[static_cast<std::size_t>(part)];
+}
+
+StepPart exposed_part(GroupKind kind) {
+  switch (kind) {
+    case GroupKind::Tensor:
+      return StepPart::Tensor;
+    case GroupKind::Context:
+      return StepPart::Context;
+    case GroupKind::Expert:
+    case GroupKind::ExpertTensor:
+      return StepPart::Expert;
+    case GroupKind::Pipeline:
+    case GroupKind::Embedding:
+      return StepPart::Pipeline;
+    case GroupKind::Shard:
+    case GroupKind::Replica:
+    case GroupKind::ExpertShard:
+    case GroupKind::ExpertReplica:
+    case GroupKind::Model:
+      return StepPart::Data;
+  }
+  return StepPart::Data;
+}
+
+double model_flops_utilisation(const StepParts& parts, const Layout& layout, double step_seconds) {
+  const TrainingJob& job = parts.job();
+  const double tokens = static_cast<double>(layout.global_batch) * job.sequence;
+  const double gpus = ranks(layout);
+  // Frozen parameters have no weight gradients.
+  const double passes = job.options.lora ? 2 : 3;
+  const double flops = passes * forward_flops(job.model, job.sequence, true).total() * tokens;
+  const auto peak = parts.gpu().flops.find(std::string(peak_name(job.options.compute)));
+  require(peak != parts.gpu().flops.end(), "a GPU with a peak for the job's type");
+  return flops / (step_seconds * gpus * peak->second.per_second());
 }
 
 std::string_view StepEstimate::limit() const {

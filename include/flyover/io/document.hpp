@@ -35,6 +35,8 @@ class Document {
   static Document parse(std::string name, std::string text);
 
   ~Document();
+  // With the settings applied so far: cheaper than reading it again. Fields refer to the original.
+  [[nodiscard]] Document copy() const;
   Document(Document&&) noexcept;
   Document& operator=(Document&&) noexcept;
 
@@ -45,6 +47,7 @@ class Document {
 
   [[nodiscard]] Field root() const;
   [[nodiscard]] const std::string& name() const;
+  [[nodiscard]] const std::string& text() const;  // As read, without settings.
   // FNV-1a 64 of the text and of every setting applied, as 16 hex digits: goes into results.
   [[nodiscard]] std::string digest() const;
 

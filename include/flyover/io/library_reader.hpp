@@ -4,6 +4,7 @@
 // own.
 
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,5 +32,15 @@ using LibraryTexts = std::function<std::string(const std::string& stem)>;
 // Reads one library. Throws InputError, with the place, for whatever is missing, unknown or
 // impossible.
 [[nodiscard]] Library read_library(const Document& document);
+
+struct LibraryInput {
+  Library library;
+  std::string digest;  // Of the text and every setting but variables.
+};
+// The library of this name with settings of its file, then variables ("NCCL_ALGO") set. Throws
+// InputError; of variables with the place "--set nccl.NAME".
+[[nodiscard]] LibraryInput load_library_input(std::string_view name,
+                                              std::span<const Setting> settings,
+                                              std::span<const Setting> variables);
 
 }  // namespace flyover::io

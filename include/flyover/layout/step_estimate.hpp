@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "flyover/base/units.hpp"
+#include "flyover/layout/group_kind.hpp"
 #include "flyover/layout/layout.hpp"
 #include "flyover/layout/message_times.hpp"
 #include "flyover/layout/step_parts.hpp"
@@ -33,6 +34,8 @@ inline constexpr std::size_t step_parts = 11;
 // "compute", "recompute", "host", "exposed tp", "exposed cp", "exposed ep", "exposed pp",
 // "exposed dp", "bubble", "optimizer", "straggling"
 [[nodiscard]] std::string_view to_string(StepPart part);
+// The part that messages of these groups are exposed in.
+[[nodiscard]] StepPart exposed_part(GroupKind kind);
 
 struct StepEstimate {
   Duration time{};
@@ -41,14 +44,17 @@ struct StepEstimate {
     return parts[static_cast<std::size_t>(part)];
   }
   double tokens_per_second_per_gpu = 0;
-  // 3 x forward FLOPs of the model, attention counted causal, over the step at the peak of the
-  // compute type.
-  double mfu = 0;
+  double mfu = 0;  // model_flops_utilisation().
   double memory_bound = 0;  // Share of the kernels' time that waits for memory.
   std::uint32_t slowest_stage = 0;
   // The largest part, in words: "matrix multiplications", "memory bandwidth", "exposed tp", ...
   [[nodiscard]] std::string_view limit() const;
 };
+
+// 3 x forward FLOPs of the model (2 x with LoRA), attention counted causal, over a step of this
+// length at the peak of the compute type.
+[[nodiscard]] double model_flops_utilisation(const StepParts& parts, const Layout& layout,
+                                             double step_seconds);
 
 // Borrows parts and times. Microseconds per layout once layers and messages are known.
 class StepEstimator {

@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "flyover/base/units.hpp"
 #include "flyover/cost/cost_model.hpp"
 #include "flyover/layout/layout.hpp"
 #include "flyover/layout/message_times.hpp"
 #include "flyover/layout/step_parts.hpp"
+#include "flyover/simulate/result.hpp"
 #include "flyover/topology/topology.hpp"
 
 namespace flyover {
@@ -19,6 +21,10 @@ struct StepReplay {
   // Stragglers included, which a replay does not have, as estimates count them; nothing when there
   // are more operations than the limit.
   std::optional<Duration> time;
+  // Of the replay itself, without stragglers; where it has a time.
+  Duration replayed{};
+  Breakdown breakdown;
+  std::string bottleneck;
 };
 
 // Requires a layout without problems and as many GPUs as it has ranks.
