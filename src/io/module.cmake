@@ -3,7 +3,7 @@ flyover_module(io
           residuals_reader.hpp residuals_writer.hpp result_reader.hpp result_writer.hpp stack_reader.hpp step_error_reader.hpp sweep_reader.hpp timeline_writer.hpp topology_reader.hpp topology_writer.hpp training_reader.hpp training_step.hpp training_left_out.hpp training_results_reader.hpp workload_reader.hpp
   SOURCES document.cpp embedded.cpp explicit_graph.cpp fitted.cpp hardware_reader.cpp hugging_face.cpp json.cpp kernel_reader.cpp layered_config.cpp
           left_out.cpp library_reader.cpp measurement_reader.cpp model_fields.cpp model_reader.cpp nccl_tests_log.cpp params.cpp presets.cpp residuals_reader.cpp
-          residuals_writer.cpp result_reader.cpp result_writer.cpp rule_fields.cpp stack_reader.cpp step_error_reader.cpp sweep_reader.cpp timeline_writer.cpp topology_reader.cpp topology_svg.cpp topology_writer.cpp training_fields.cpp training_reader.cpp training_step.cpp training_left_out.cpp training_results_reader.cpp workload_reader.cpp)
+          residuals_writer.cpp result_reader.cpp result_writer.cpp rule_fields.cpp stack_reader.cpp step_error_reader.cpp sweep_axis.cpp sweep_reader.cpp timeline_writer.cpp topology_reader.cpp topology_svg.cpp topology_writer.cpp training_fields.cpp training_reader.cpp training_step.cpp training_left_out.cpp training_results_reader.cpp workload_reader.cpp)
 
 include(${PROJECT_SOURCE_DIR}/cmake/EmbedFiles.cmake)
 file(GLOB configs CONFIGURE_DEPENDS
