@@ -54,7 +54,8 @@ std::vector<std::string> parts_of(const std::string& path) {
 }
 
 bool is_above(const std::vector<std::string>& above, const std::vector<std::string>& below) {
-  return above.size() < below.size() && std::ranges::equal(above, std::span(below).first(above.size()));
+  return above.size() < below.size() &&
+         std::ranges::equal(above, std::span(below).first(above.size()));
 }
 
 std::uint64_t read_seed(const Field& field) {
@@ -66,7 +67,8 @@ std::uint64_t read_seed(const Field& field) {
 class SweepReader {
  public:
   SweepReader(const Field& root, std::span<const SweepOutput> outputs)
-      : root_(root), outputs_(outputs) {}
+      : root_(root),
+        outputs_(outputs) {}
 
   SweepConfig read() {
     if (!root_.is_object()) root_.fail("expected a sweep, an object with \"vary\"");
@@ -80,7 +82,7 @@ class SweepReader {
     if (root_.has("name")) config_.name = root_["name"].text();
     read_derived();
     if (root_.has("where")) config_.space.where = read_conditions(root_["where"]);
-    if (root_.has("objective")) config_.objective = read_objective(root_["objective"], {});
+    if (root_.has("objective")) config_.objective = read_objective(root_["objective"]);
     read_pareto();
     read_questions();
     read_evaluation();
@@ -197,9 +199,10 @@ class SweepReader {
   // Takes a name that nothing has yet.
   std::string read_name(const Field& place, const std::string& name) {
     if (!is_expression_name(name)) {
-      place.fail(fmt::format("expected a name of letters, digits, \"_\" and \".\" that is no word of "
-                             "expressions, got \"{}\"",
-                             name));
+      place.fail(
+          fmt::format("expected a name of letters, digits, \"_\" and \".\" that is no word of "
+                      "expressions, got \"{}\"",
+                      name));
     }
     if (is_output(name)) place.fail(fmt::format("\"{}\" is the name of an output", name));
     if (!inputs_.insert(name).second || measures_.contains(name)) {
@@ -224,8 +227,8 @@ class SweepReader {
       check_unit(field, axis);
       return axis;
     }
-    field.allow_only(
-        {"values", "from", "to", "step", "factor", "count", "scale", "whole", "when", "unit", "name"});
+    field.allow_only({"values", "from", "to", "step", "factor", "count", "scale", "whole", "when",
+                      "unit", "name"});
     read_range(field, axis);
     return axis;
   }
@@ -328,8 +331,7 @@ class SweepReader {
       if (std::ranges::find(names, name) != names.end()) {
         field.fail(fmt::format("\"{}\" must stand before what depends on it", name));
       }
-      field.fail(
-          fmt::format("\"{}\" is no input that varies{}", name, did_you_mean(name, names)));
+      field.fail(fmt::format("\"{}\" is no input that varies{}", name, did_you_mean(name, names)));
     }
     try_out(field, [&] { (void)when.holds(first_); });
     return when;
@@ -448,12 +450,16 @@ class SweepReader {
     return conditions;
   }
 
-  SweepObjective read_objective(const Field& field, std::string name) {
+  SweepObjective read_objective(const Field& field) {
     if (field.is_string()) return read_named_objective(field);
     if (!field.is_object()) {
       field.fail("expected the name of an output, {\"maximise\": ...} or {\"minimise\": ...}");
     }
-    field.allow_only({"name", "maximise", "minimise", "where"});
+    field.allow_only({"maximise", "minimise", "name"});
+    return read_goal(field);
+  }
+
+  SweepObjective read_goal(const Field& field) {
     if (field.has("maximise") == field.has("minimise")) {
       field.fail("expected either \"maximise\" or \"minimise\"");
     }
@@ -462,18 +468,19 @@ class SweepReader {
     Expression expression = read_expression(text);
     check_names(text, expression);
     try_out(text, [&] { (void)expression.number(first_); });
-    if (name.empty()) name = field.has("name") ? field["name"].text() : expression.text();
+    std::string name = field.has("name") ? field["name"].text() : expression.text();
     return {std::move(name), goal, std::move(expression)};
   }
 
   SweepObjective read_named_objective(const Field& field) const {
     const std::string name = field.text();
     const auto output = std::ranges::find(outputs_, name, &SweepOutput::name);
-    if (output != outputs_.end() && output->better) return {name, *output->better, Expression(name)};
+    if (output != outputs_.end() && output->better)
+      return {name, *output->better, Expression(name)};
     const std::vector<std::string> known = known_names();
     if (output != outputs_.end() || std::ranges::binary_search(known, name)) {
-      field.fail(fmt::format("say which way: {{\"maximise\": \"{0}\"}} or {{\"minimise\": \"{0}\"}}",
-                             name));
+      field.fail(fmt::format(
+          "say which way: {{\"maximise\": \"{0}\"}} or {{\"minimise\": \"{0}\"}}", name));
     }
     std::vector<std::string> with_goal;
     for (const SweepOutput& one : outputs_) {
@@ -488,8 +495,7 @@ class SweepReader {
     if (!root_.has("pareto")) return;
     const Field pareto = root_["pareto"];
     for (const Field& item : pareto.elements()) {
-      if (item.is_object()) item.allow_only({"name", "maximise", "minimise"});
-      SweepObjective objective = read_objective(item, {});
+      SweepObjective objective = read_objective(item);
       const auto twice = std::ranges::find(config_.pareto, objective.name, &SweepObjective::name);
       if (twice != config_.pareto.end()) {
         item.fail(fmt::format("\"{}\" is there twice", objective.name));
@@ -505,10 +511,12 @@ class SweepReader {
       if (!item.is_object()) {
         item.fail("expected an object with \"name\", \"maximise\" or \"minimise\", and \"where\"");
       }
-      const std::string name = item["name"].text();
+      item.allow_only({"name", "maximise", "minimise", "where"});
+      SweepQuestion question{item["name"].text(), read_goal(item), {}};
+      const std::string& name = question.name;
       const auto twice = std::ranges::find(config_.find, name, &SweepQuestion::name);
-      if (twice != config_.find.end()) item["name"].fail(fmt::format("\"{}\" is there twice", name));
-      SweepQuestion question{name, read_objective(item, {}), {}};
+      if (twice != config_.find.end())
+        item["name"].fail(fmt::format("\"{}\" is there twice", name));
       question.objective.name = question.objective.expression.text();
       if (item.has("where")) question.where = read_conditions(item["where"]);
       config_.find.push_back(std::move(question));

@@ -2,15 +2,15 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <muparserx/mpOprtBinShortcut.h>
+#include <muparserx/mpParser.h>
+#include <muparserx/mpValReader.h>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include <fmt/format.h>
-#include <muparserx/mpOprtBinShortcut.h>
-#include <muparserx/mpParser.h>
-#include <muparserx/mpValReader.h>
 
 #include "flyover/base/text.hpp"
 #include "flyover/study/sweep_space.hpp"
@@ -52,16 +52,15 @@ void check_present(const mup::IValue& value) {
 double number_for(const mup::IToken& user, std::string_view word, const mup::IValue& value) {
   check_present(value);
   if (is_number(value)) return value.GetFloat();
-  throw Trouble{user.GetExprPos(), fmt::format("{} takes numbers, got {}", word, kind_of(value)),
-                {}};
+  throw Trouble{
+      user.GetExprPos(), fmt::format("{} takes numbers, got {}", word, kind_of(value)), {}};
 }
 
 bool truth_for(const mup::IToken& user, std::string_view word, const mup::IValue& value) {
   check_present(value);
   if (value.GetType() == 'b') return value.GetBool();
-  throw Trouble{user.GetExprPos(),
-                fmt::format("{} takes true or false, got {}", word, kind_of(value)),
-                {}};
+  throw Trouble{
+      user.GetExprPos(), fmt::format("{} takes true or false, got {}", word, kind_of(value)), {}};
 }
 
 struct BinaryOperator {
@@ -129,7 +128,8 @@ constexpr std::array comparison_operators = {
 class Comparison : public mup::IOprtBin {
  public:
   explicit Comparison(const ComparisonOperator& made_of)
-      : IOprtBin(made_of.word.data(), made_of.precedence, mup::oaLEFT), made_of_(made_of) {}
+      : IOprtBin(made_of.word.data(), made_of.precedence, mup::oaLEFT),
+        made_of_(made_of) {}
   void Eval(mup::ptr_val_type& result, const mup::ptr_val_type* arguments, int /*count*/) override {
     const mup::IValue& a = *arguments[0];
     const mup::IValue& b = *arguments[1];
@@ -148,7 +148,8 @@ class Comparison : public mup::IOprtBin {
                                 equality ? "like with like" : "numbers", kind_of(a), kind_of(b)),
                     {}};
     }
-    const bool same = a.GetType() == 's' ? a.GetString() == b.GetString() : a.GetBool() == b.GetBool();
+    const bool same =
+        a.GetType() == 's' ? a.GetString() == b.GetString() : a.GetBool() == b.GetBool();
     *result = made_of_.holds(same ? 0 : 1);
   }
   [[nodiscard]] const mup::char_type* GetDesc() const override { return ""; }
@@ -161,7 +162,8 @@ class Comparison : public mup::IOprtBin {
 class Sign : public mup::IOprtInfix {
  public:
   explicit Sign(double factor)
-      : IOprtInfix(factor < 0 ? "-" : "+", mup::prINFIX), factor_(factor) {}
+      : IOprtInfix(factor < 0 ? "-" : "+", mup::prINFIX),
+        factor_(factor) {}
   void Eval(mup::ptr_val_type& result, const mup::ptr_val_type* arguments, int /*count*/) override {
     *result = factor_ * number_for(*this, factor_ < 0 ? "-" : "+", *arguments[0]);
   }
@@ -210,7 +212,8 @@ constexpr std::array function_kinds = {
 class Function : public mup::ICallback {
  public:
   explicit Function(const FunctionKind& kind)
-      : ICallback(mup::cmFUNC, kind.name.data(), -1), kind_(kind) {}
+      : ICallback(mup::cmFUNC, kind.name.data(), -1),
+        kind_(kind) {}
   void Eval(mup::ptr_val_type& result, const mup::ptr_val_type* arguments, int count) override {
     double value = number_for(*this, kind_.name, *arguments[0]);
     if (kind_.arguments == 1) value = kind_.of(value, 0);
@@ -252,6 +255,9 @@ struct Translation {
   std::vector<std::string> strings;                         // s0, s1, ...
 };
 
+// muParserX takes 10,000 characters.
+constexpr std::size_t longest = 9'900;
+
 class Translator {
  public:
   explicit Translator(std::string_view text) : text_(text) {}
@@ -271,6 +277,10 @@ class Translator {
     if (!open_.empty()) {
       const Open& last = open_.back();
       fail(last.at, last.kind == '?' ? "\"?\" without \":\"" : "\"(\" that is never closed");
+    }
+    if (out_.text.size() > longest) {
+      throw InputError(fmt::format("an expression of {} words and signs is too long: derive parts",
+                                   out_.places.size()));
     }
     return std::move(out_);
   }
@@ -488,7 +498,9 @@ class Translator {
 class Compiled {
  public:
   explicit Compiled(const Translation& translation)
-      : parser_(0), names_(translation.names.size()), strings_(translation.strings.size()) {
+      : parser_(0),
+        names_(translation.names.size()),
+        strings_(translation.strings.size()) {
     parser_.DefineNameChars("0123456789abcdefghijklmnopqrstuvwxyz");
     parser_.DefineOprtChars("+-*/%^=!<>&|?:");
     parser_.DefineInfixOprtChars("+-!");
@@ -528,7 +540,7 @@ class Compiled {
 
  private:
   mup::ParserX parser_;
-  std::vector<mup::Value> names_;    // Borrowed by the parser: never resized.
+  std::vector<mup::Value> names_;  // Borrowed by the parser: never resized.
   std::vector<mup::Value> strings_;
 };
 
@@ -572,6 +584,7 @@ struct Expression::Impl {
     }
     static std::mutex making;
     const std::lock_guard lock(making);
+    (void)mup::ParserErrorMsg::Instance();
     return std::make_unique<Compiled>(translation);
   }
 
@@ -581,9 +594,9 @@ struct Expression::Impl {
   }
 
   [[nodiscard]] std::string at(int position) const {
-    const auto after = std::ranges::upper_bound(
-        translation.places, static_cast<std::size_t>(std::max(position, 0)), {},
-        &std::pair<std::size_t, std::size_t>::first);
+    const auto after = std::ranges::upper_bound(translation.places,
+                                                static_cast<std::size_t>(std::max(position, 0)), {},
+                                                &std::pair<std::size_t, std::size_t>::first);
     const std::size_t place = after == translation.places.begin() ? 0 : std::prev(after)->second;
     return fmt::format("character {} of \"{}\"", place + 1, text);
   }
@@ -608,15 +621,15 @@ struct Expression::Impl {
       if (error.GetToken().empty() || error.GetToken() != variable_of(name)) continue;
       const SweepValue* value = find(values, name);
       if (value == nullptr) throw_missing(name);
-      throw InputError(fmt::format("\"{}\": {} is {}, expected true or false", text, name,
-                                   to_string(*value)));
+      throw InputError(
+          fmt::format("\"{}\": {} is {}, expected true or false", text, name, to_string(*value)));
     }
-    throw InputError(
-        fmt::format("\"{}\": \"and\", \"or\" and \"?\" take true or false", text));
+    throw InputError(fmt::format("\"{}\": \"and\", \"or\" and \"?\" take true or false", text));
   }
 
   [[nodiscard]] std::string variable_of(const std::string& name) const {
-    return fmt::format("v{}", std::ranges::find(translation.names, name) - translation.names.begin());
+    return fmt::format("v{}",
+                       std::ranges::find(translation.names, name) - translation.names.begin());
   }
 
   [[noreturn]] void throw_missing(const std::string& name) const {

@@ -108,8 +108,8 @@ std::vector<Group> groups_of_numbers(const std::vector<Observation>& observation
     // The rows up to this one belong to the groups up to this one.
     const std::size_t quota = order.size() * (groups.size() + 1) / wanted;
     std::size_t last = first + 1;
-    while (last < order.size() && (number(order[last]) == number(order[last - 1]) ||
-                                   (distinct > most && last < quota))) {
+    while (last < order.size() &&
+           (number(order[last]) == number(order[last - 1]) || (distinct > most && last < quota))) {
       ++last;
     }
     Group group;
@@ -144,9 +144,8 @@ InputEffect effect_of(const std::string& name, const std::vector<Observation>& o
   effect.name = name;
   effect.rows = observations.size();
   if (observations.empty()) return effect;
-  const bool numeric = std::ranges::all_of(observations, [](const Observation& one) {
-    return as_number(one.input).has_value();
-  });
+  const bool numeric = std::ranges::all_of(
+      observations, [](const Observation& one) { return as_number(one.input).has_value(); });
   const std::vector<Group> groups =
       numeric ? groups_of_numbers(observations) : groups_of_words(observations);
   effect.groups = groups.size();
@@ -159,8 +158,7 @@ InputEffect effect_of(const std::string& name, const std::vector<Observation>& o
   }
   if (total > 0) effect.share = std::min(1.0, between / total);
   if (effect.rows > 1) {
-    effect.chance =
-        static_cast<double>(effect.groups - 1) / static_cast<double>(effect.rows - 1);
+    effect.chance = static_cast<double>(effect.groups - 1) / static_cast<double>(effect.rows - 1);
   }
   const auto [lowest, highest] = std::ranges::minmax_element(groups, {}, &Group::mean);
   effect.lowest_mean = lowest->mean();
@@ -215,11 +213,11 @@ std::vector<RankedPoint> best_points(std::span<const PointResult> rows,
     if (const auto value = objective_value(objective, rows[i])) points.push_back({i, *value});
   }
   const auto kept = std::min(count, points.size());
-  std::ranges::partial_sort(
-      points, points.begin() + static_cast<std::ptrdiff_t>(kept), {},
-      [&](const RankedPoint& point) {
-        return std::pair(as_cost(objective, point.value), rows[point.row].number);
-      });
+  std::ranges::partial_sort(points, points.begin() + static_cast<std::ptrdiff_t>(kept), {},
+                            [&](const RankedPoint& point) {
+                              return std::pair(as_cost(objective, point.value),
+                                               rows[point.row].number);
+                            });
   points.resize(kept);
   return points;
 }
@@ -267,8 +265,8 @@ SweepSensitivity sweep_sensitivity(std::span<const PointResult> rows,
   sensitivity.rows = all.size();
   if (!all.empty()) {
     sensitivity.mean = mean_of(all);
-    sensitivity.deviation = std::sqrt(squares_of(all, sensitivity.mean) /
-                                      static_cast<double>(all.size()));
+    sensitivity.deviation =
+        std::sqrt(squares_of(all, sensitivity.mean) / static_cast<double>(all.size()));
   }
   for (const auto& [name, observations] : by_input) {
     sensitivity.effects.push_back(effect_of(name, observations));

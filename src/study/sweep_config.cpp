@@ -32,8 +32,7 @@ constexpr std::array outputs = {
 using Entry = SweepValues::value_type;
 
 void insert(SweepValues& values, const std::string& name, SweepValue value) {
-  values.emplace(std::ranges::lower_bound(values, name, {}, &Entry::first), name,
-                 std::move(value));
+  values.emplace(std::ranges::lower_bound(values, name, {}, &Entry::first), name, std::move(value));
 }
 
 }  // namespace

@@ -37,8 +37,7 @@ double unit_interval(std::uint64_t bits) {
 // 2002). At most 4 steps in the mean.
 std::uint64_t permuted(std::uint64_t number, std::uint64_t size, std::uint64_t key) {
   constexpr std::uint64_t rounds = 6;
-  const unsigned half =
-      std::max(1U, (static_cast<unsigned>(std::bit_width(size - 1)) + 1) / 2);
+  const unsigned half = std::max(1U, (static_cast<unsigned>(std::bit_width(size - 1)) + 1) / 2);
   const std::uint64_t mask = (std::uint64_t{1} << half) - 1;
   std::uint64_t x = number;
   do {
@@ -70,8 +69,8 @@ SweepValue drawn(const SweepAxis& axis, double u) {
 }
 
 void insert(SweepValues& values, const std::string& name, SweepValue value) {
-  const auto at = std::ranges::lower_bound(values, name, {},
-                                           &std::pair<std::string, SweepValue>::first);
+  const auto at =
+      std::ranges::lower_bound(values, name, {}, &std::pair<std::string, SweepValue>::first);
   values.emplace(at, name, std::move(value));
 }
 
@@ -216,8 +215,8 @@ std::string to_string(const SweepValue& value) {
 }
 
 const SweepValue* find(const SweepValues& values, std::string_view name) {
-  const auto at = std::ranges::lower_bound(values, name, {},
-                                           &std::pair<std::string, SweepValue>::first);
+  const auto at =
+      std::ranges::lower_bound(values, name, {}, &std::pair<std::string, SweepValue>::first);
   return at == values.end() || at->first != name ? nullptr : &at->second;
 }
 
@@ -289,7 +288,8 @@ struct SweepPoints::Impl {
   [[nodiscard]] std::string derive(SweepValues& inputs) const {
     std::string reason;
     for (const auto& [name, expression] : space.derived) {
-      // Not a value at this point where it needs an axis that is off; a reason where it is no number.
+      // Not a value at this point where it needs an axis that is off; a reason where it is no
+      // number.
       try {
         insert(inputs, name, expression.value(inputs));
       } catch (const InputError& error) {
@@ -305,7 +305,8 @@ struct SweepPoints::Impl {
   [[nodiscard]] std::string check(const SweepValues& inputs) const {
     for (const Expression* condition : conditions) {
       try {
-        if (!condition->holds(inputs)) return fmt::format("\"{}\" does not hold", condition->text());
+        if (!condition->holds(inputs))
+          return fmt::format("\"{}\" does not hold", condition->text());
       } catch (const InputError& error) {
         return error.problem();
       }
@@ -321,7 +322,8 @@ SweepPoints::SweepPoints(const SweepSpace& space)
     if (uses_only(condition, names)) impl_->conditions.push_back(&condition);
   }
   if (space.sampling == SweepSampling::Grid) {
-    for (const SweepAxis& axis : space.axes) require(!axis.values.empty(), "values of a grid's axis");
+    for (const SweepAxis& axis : space.axes)
+      require(!axis.values.empty(), "values of a grid's axis");
     impl_->grid.emplace(space);
     impl_->size = impl_->grid->total();
     return;

@@ -1,7 +1,8 @@
 #pragma once
 
 // What a sweep's results say: the best points, what no point beats, which inputs matter.
-// docs/formats/sweep.md has the formulas. All answers depend on the set of rows, not on their order.
+// docs/formats/sweep.md has the formulas. All answers depend on the set of rows, not on their
+// order.
 
 #include <cstddef>
 #include <cstdint>
@@ -44,13 +45,13 @@ struct InputEffect {
   std::size_t rows = 0;    // That have it and a value of the objective.
   std::size_t groups = 0;  // Of equal values, or of neighbouring numbers.
   // Of the variance of the objective over these rows, the share that the means of groups have: its
-  // first-order effect. Exact on a full grid; on samples an input without any effect still has about
-  // `chance`.
+  // first-order effect. Exact on a full grid; on samples an input without any effect still has
+  // about `chance`.
   double share = 0;
   double chance = 0;  // (groups - 1) / (rows - 1)
   double lowest_mean = 0;
   double highest_mean = 0;
-  std::string lowest_at;   // "4", "\"ring\"", or "1.5 to 2.75" of a group of numbers.
+  std::string lowest_at;  // "4", "\"ring\"", or "1.5 to 2.75" of a group of numbers.
   std::string highest_at;
   std::optional<double> rank_correlation;  // Spearman's; of numeric inputs.
 };
@@ -70,7 +71,7 @@ struct SweepSensitivity {
 struct SweepAnswer {
   std::string name;
   std::size_t considered = 0;  // Done rows that have a value of the objective;
-  std::size_t holding = 0;     // of these, where all conditions hold. One that has no value does not.
+  std::size_t holding = 0;  // of these, where all conditions hold. One that has no value does not.
   std::optional<RankedPoint> best;
 };
 [[nodiscard]] SweepAnswer answer(std::span<const PointResult> rows, const SweepQuestion& question);

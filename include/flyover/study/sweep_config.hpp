@@ -46,7 +46,8 @@ struct SweepConfig {
   std::vector<SweepObjective> pareto;
   std::vector<SweepQuestion> find;
   SweepEvaluation evaluate = SweepEvaluation::Replay;
-  // Prices that differ from the shipped ones: a file, and dotted paths with their values, which win.
+  // Prices that differ from the shipped ones: a file, and dotted paths with their values, which
+  // win.
   std::string prices_file;
   std::vector<std::pair<std::string, SweepValue>> prices;
   std::uint32_t top = 10;
@@ -60,9 +61,9 @@ struct SweepOutput {
 };
 [[nodiscard]] std::span<const SweepOutput> sweep_outputs();
 
-// The second half of a point that was evaluated: adds the measures to the outputs, leaving out those
-// that have no value at this point, and makes it Refused, with the reason, when a condition on
-// outputs does not hold. Does nothing to points that are not Done.
+// The second half of a point that was evaluated: adds the measures to the outputs, leaving out
+// those that have no value at this point, and makes it Refused, with the reason, when a condition
+// on outputs does not hold. Does nothing to points that are not Done.
 void finish_point(const SweepConfig& config, PointResult& result);
 
 // Inputs and outputs together, by name. Requires that no name is in both.

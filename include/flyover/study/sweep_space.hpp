@@ -47,8 +47,8 @@ class Expression {
   // Throws NoValue for a name that has no value, unless `and`, `or` and `?:` do not come to it, and
   // when the result is no finite number; InputError for a value of the wrong type.
   [[nodiscard]] SweepValue value(const SweepValues& values) const;
-  [[nodiscard]] bool holds(const SweepValues& values) const;      // Of a condition.
-  [[nodiscard]] double number(const SweepValues& values) const;   // Of an objective.
+  [[nodiscard]] bool holds(const SweepValues& values) const;     // Of a condition.
+  [[nodiscard]] double number(const SweepValues& values) const;  // Of an objective.
 
  private:
   struct Impl;
@@ -111,8 +111,8 @@ struct SweepPoint {
 // shared between threads.
 class SweepPoints {
  public:
-  // Borrows the space. Throws InputError when a condition `when` of a grid cannot be worked out, and
-  // when the points are too many to number.
+  // Borrows the space. Throws InputError when a condition `when` of a grid cannot be worked out,
+  // and when the points are too many to number.
   explicit SweepPoints(const SweepSpace& space);
   ~SweepPoints();
   SweepPoints(SweepPoints&&) noexcept;

@@ -6,6 +6,7 @@ flyover_test(io
   ${CMAKE_CURRENT_LIST_DIR}/model_reader_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/nccl_tests_log_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/params_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/sweep_reader_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/timeline_writer_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/topology_reader_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/training_results_schema_test.cpp

@@ -1,6 +1,7 @@
 if("io" IN_LIST FLYOVER_MODULES)
   flyover_test(study
     ${CMAKE_CURRENT_LIST_DIR}/calibrate_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/expression_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/layout_space_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/measured_cluster_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/measurement_reader_test.cpp
@@ -10,6 +11,8 @@ if("io" IN_LIST FLYOVER_MODULES)
     ${CMAKE_CURRENT_LIST_DIR}/stated_algorithms_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/statistics_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/step_error_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/sweep_analysis_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/sweep_space_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/training_results_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/validate_test.cpp)
 endif()
