@@ -121,7 +121,7 @@ std::string reason_of(const InputError& error) {
   constexpr std::string_view set = "--set ";
   const Place& place = error.place();
   std::string where = place.pointer;
-  if (place.file.starts_with(set)) where = place.file.substr(set.size()) + where;
+  if (where.empty() && place.file.starts_with(set)) where = place.file.substr(set.size());
   return where.empty() ? error.problem() : fmt::format("{}: {}", where, error.problem());
 }
 
@@ -206,11 +206,7 @@ struct SweepStudy::Impl {
     return all;
   }
 
-  // From the current folder, as on the command line; otherwise beside the sweep.
-  [[nodiscard]] std::string path_of(const std::string& name) const {
-    std::error_code error;
-    return std::filesystem::exists(name, error) ? name : beside(file, name);
-  }
+  [[nodiscard]] std::string path_of(const std::string& name) const { return beside(file, name); }
 
   // A model in a file of its own is read at every point, and changes results.
   template <class Note>
@@ -361,7 +357,7 @@ class Evaluator final : public PointEvaluator {
     const ClusterCost cost = price(on, inputs, result);
     const auto gpus = static_cast<std::uint32_t>(on.topology.gpus.size());
     if (is_training(workload)) {
-      train(read_training(workload, gpus, on.topology.gpu_model(0).architecture), on, inputs, cost,
+      train(read_training(workload, gpus, on.topology.gpu_model(0).architecture, files_), on, inputs, cost,
             fidelity, result);
     } else {
       run(workload, gpus, on, inputs, fidelity, result);
@@ -555,6 +551,7 @@ class Evaluator final : public PointEvaluator {
   Recent<std::string, TopologySetup> topologies_{remembered_topologies};
   Recent<std::string, PriceList> prices_{remembered_prices};
   JobSetups jobs_;
+  TrainingFiles files_;
 };
 
 }  // namespace
