@@ -370,9 +370,7 @@ class Evaluator final : public PointEvaluator {
   // What does not depend on time.
   ClusterCost price(const TopologySetup& on, const PointInputs& inputs, PointResult& result) {
     const PriceList& prices = prices_.get(words_of({}, inputs.prices), [&] {
-      Document changes = Document::parse("prices", "{}");
-      for (const Setting& setting : inputs.prices) changes.apply(setting);
-      return std::make_unique<PriceList>(read_prices(changes, study_.prices));
+      return std::make_unique<PriceList>(changed_prices(study_.prices, inputs.prices));
     });
     ClusterCost cost = cluster_cost(on.inventory, prices);
     Outputs out(result.outputs);
