@@ -129,7 +129,8 @@ class PlanCommand final : public Command {
         ->type_name("K");
     app.add_option("--objective", objective_, "step, tokens-per-s-per-gpu or cost")
         ->capture_default_str();
-    app.add_option("--gpu-hour-price", gpu_hour_, "Dollars that an hour of one GPU costs; default: the shipped list's")
+    app.add_option("--gpu-hour-price", gpu_hour_,
+                   "Dollars that an hour of one GPU costs; default: the shipped list's")
         ->check(CLI::PositiveNumber)
         ->type_name("$");
     app.add_option("--replay", replays_, "So many of the best are also simulated in full")
@@ -268,8 +269,8 @@ class PlanCommand final : public Command {
     report.gpu_hour = io::gpu_hour(prices, report.gpu);
     report.gpu_hour_from = io::gpu_hour_words(prices, report.gpu);
     if (report.objective == PlanObjective::Cost && !report.gpu_hour) {
-      throw InputError(fmt::format("--objective cost: {}; state one by --gpu-hour-price",
-                                   report.gpu_hour_from));
+      throw InputError(
+          fmt::format("--objective cost: {}; state one by --gpu-hour-price", report.gpu_hour_from));
     }
   }
 

@@ -365,9 +365,9 @@ std::string plan_text(const PlanReport& report, std::size_t width) {
     if (report.show_invalid) text += invalid_text(plan);
   }
   if (report.plans.size() > 1) text += summary_text(report, width);
-  text += report.gpu_hour ? fmt::format("price: {}\n", report.gpu_hour_from)
-                          : fmt::format("no cost: {}; --gpu-hour-price states one\n",
-                                        report.gpu_hour_from);
+  text += report.gpu_hour
+              ? fmt::format("price: {}\n", report.gpu_hour_from)
+              : fmt::format("no cost: {}; --gpu-hour-price states one\n", report.gpu_hour_from);
   return text;
 }
 

@@ -146,8 +146,8 @@ class PriceReader {
 }  // namespace
 
 PriceList shipped_prices() {
-  return read_prices(
-      Document::parse(std::string(file_name), std::string(embedded_file(file_name))), {});
+  return read_prices(Document::parse(std::string(file_name), std::string(embedded_file(file_name))),
+                     {});
 }
 
 PriceList read_prices(const Document& document, PriceList base) {

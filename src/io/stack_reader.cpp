@@ -145,7 +145,8 @@ void read_defaults(const Field& field, SoftwareStack& stack) {
   check_evidence(field);
   const Field overlap = field["overlap"];
   overlap.allow_only({"tensor", "gradients", "parameters", "pipeline", "context", "experts",
-                      "dispatch", "mutual_slowdown", "kernels", "bucket", "scatter_boundary", "source"});
+                      "dispatch", "mutual_slowdown", "kernels", "bucket", "scatter_boundary",
+                      "source"});
   // A default that nobody stated would be one without a source.
   for (const std::string_view key : option_keys()) static_cast<void>(field[key]);
   for (const std::string_view key : overlap_keys()) static_cast<void>(overlap[key]);

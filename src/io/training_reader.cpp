@@ -360,7 +360,8 @@ TrainingWorkload read_training(const Document& document, std::uint32_t gpus,
   if (training.has("lora")) job.options.lora = read_lora(training["lora"]);
   if (training.has("overlap")) {
     training["overlap"].allow_only({"tensor", "gradients", "parameters", "pipeline", "context",
-                                    "experts", "dispatch", "mutual_slowdown", "kernels", "bucket", "scatter_boundary"});
+                                    "experts", "dispatch", "mutual_slowdown", "kernels", "bucket",
+                                    "scatter_boundary"});
     read_overlap(training["overlap"], job.overlap);
   }
   LayoutReader reader(training, job.stack, gpus);

@@ -19,7 +19,7 @@ GRID = {
 
 
 class Sweep(CliTest):
-    def write(self, name="grid.json", **changes):
+    def write_grid(self, name="grid.json", **changes):
         (self.folder / name).write_text(json.dumps({k: v for k, v in {**GRID, **changes}.items() if v is not None}))
 
     def sweep(self, *arguments):
@@ -29,7 +29,7 @@ class Sweep(CliTest):
         return self.sweep("--csv", "-", *arguments)
 
     def test_a_grid(self):
-        self.write()
+        self.write_grid()
         text = self.sweep()
         self.assertRegex(text, r"^grid: 40 points: \d+ done, .*8 invalid")
         self.assertRegex(text, r"best: most tokens_per_dollar\npoint +tokens_per_dollar +tp ")
@@ -41,7 +41,7 @@ class Sweep(CliTest):
         self.assertEqual(self.sweep("--report-only"), text)
 
     def test_inputs_and_outputs_in_csv_and_json(self):
-        self.write()
+        self.write_grid()
         rows = list(csv.DictReader(io.StringIO(self.table("--json", "grid-out.json"))))
         self.assertEqual([row["number"] for row in rows], [str(i) for i in range(40)])
         done = [row for row in rows if row["status"] == "done"]
@@ -56,14 +56,14 @@ class Sweep(CliTest):
     def test_the_same_table_with_any_number_of_jobs(self):
         for evaluate in ("estimate", "replay", "adaptive"):
             with self.subTest(evaluate):
-                self.write(evaluate=evaluate)
+                self.write_grid(evaluate=evaluate)
                 tables = {self.table("--jobs", str(jobs), "-o", f"{evaluate}-{jobs}.db") for jobs in (1, 2, 4)}
                 self.assertEqual(len(tables), 1)
 
     def test_adaptive_finds_what_all_replays_find(self):
-        self.write(evaluate="replay")
+        self.write_grid(evaluate="replay")
         full = {row["number"]: row for row in csv.DictReader(io.StringIO(self.table("-o", "full.db")))}
-        self.write(evaluate="adaptive")
+        self.write_grid(evaluate="adaptive")
         rows = list(csv.DictReader(io.StringIO(self.table("-o", "some.db"))))
         self.assertTrue(any(row["status"] == "excluded" for row in rows))
         self.assertIn("replays saved: ", self.sweep("-o", "some.db", "--report-only"))
@@ -74,13 +74,13 @@ class Sweep(CliTest):
         self.assertEqual(best(rows), best(full.values()))
 
     def test_resume_and_what_is_there_already(self):
-        self.write()
+        self.write_grid()
         table = self.table()
         self.fails_with(2, "grid.db", "sweep", "grid.json")
         self.assertEqual(self.table("--resume"), table)
-        self.write(evaluate="replay")
+        self.write_grid(evaluate="replay")
         self.fails_with(2, "grid.db", "sweep", "grid.json", "--resume")
-        self.write()
+        self.write_grid()
         self.fails_with(2, "grid.db", "sweep", "grid.json", "--resume", "--set", "prices.gpu_hour=1")
         self.assertEqual(self.table("--report-only"), table)
 
@@ -91,24 +91,24 @@ class Sweep(CliTest):
         self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
 
     def test_settings_hold_at_every_point(self):
-        self.write()
+        self.write_grid()
         rows = list(csv.DictReader(io.StringIO(self.table("--set", "prices.gpu_hour=1", "--set", "nodes=4"))))
         self.assertEqual({(row["gpus"], row["cost_per_hour"]) for row in rows if row["status"] == "done"},
                          {("32", "32")})
 
     def test_bad_inputs_write_nothing(self):
         def fails(part, *arguments, **changes):
-            self.write(**changes)
+            self.write_grid(**changes)
             with self.subTest(part):
                 self.fails_with(2, part, "sweep", "grid.json", *arguments)
                 self.assertEqual([path.name for path in self.folder.iterdir()], ["grid.json"])
 
-        fails('"topolgy.nodes"', vary={"topolgy.nodes": [1]})
+        fails('there is no input "topolgy", did you mean "topology"?', vary={"topolgy.nodes": [1]})
         fails("no point can be evaluated: ", vary={"workload.training.layout.tpp": [1, 2]})
         fails('did you mean "dgx-h100"', topology="dgx-h10")
         fails("nowhere.json", workload="nowhere.json")
         fails("/objective", objective="tokens_per_second")
-        fails("an adaptive sweep needs an \"objective\"", objective=None, evaluate="adaptive")
+        fails("only an \"objective\" tells what can be among the best", objective=None, evaluate="adaptive")
         fails("gets no better as steps get longer", objective={"maximise": "step_s"}, evaluate="adaptive")
         fails("make it a value in \"derived\"", objective={"maximise": "mfu * tp"}, evaluate="adaptive")
         fails('there is no GPU "H10"', "--set", "prices.gpu_hours.H10=1")

@@ -69,8 +69,7 @@ TEST_CASE("a point's outputs are those of plan", "[unit][io][sweep]") {
 
   const Topology topology = io::load_topology("dgx-h100:2", {}, io::FabricDetail::Trunks);
   const std::vector<io::Setting> ring = {{"NCCL_ALGO", "Ring"}};
-  const Library library =
-      io::load_library_input(default_library(topology), {}, ring).library;
+  const Library library = io::load_library_input(default_library(topology), {}, ring).library;
   const Router router(topology, {.pxn = library.settings.pxn});
   const CostModel cost(topology, router, library);
   io::Document document = io::Document::load(folder + "llama3-8b.json");
@@ -88,20 +87,17 @@ TEST_CASE("a point's outputs are those of plan", "[unit][io][sweep]") {
   CHECK(number(estimated, "step_s") == to_seconds(estimate.time));
   CHECK(number(estimated, "mfu") == estimate.mfu);
   CHECK(number(estimated, "bubble_s") == to_seconds(estimate[StepPart::Bubble]));
-  const double sum =
-      number(estimated, "compute_s") + number(estimated, "exposed_communication_s") +
-      number(estimated, "bubble_s") + number(estimated, "optimizer_s") +
-      number(estimated, "other_s");
+  const double sum = number(estimated, "compute_s") + number(estimated, "exposed_communication_s") +
+                     number(estimated, "bubble_s") + number(estimated, "optimizer_s") +
+                     number(estimated, "other_s");
   CHECK(sum == Approx(number(estimated, "step_s")));
 
-  const StepReplay replay =
-      replay_step(topology, cost, parts, times, training.layout, 5'000'000);
+  const StepReplay replay = replay_step(topology, cost, parts, times, training.layout, 5'000'000);
   const PointResult replayed = sweep.evaluate(point, Fidelity::Replay);
   CHECK(number(replayed, "step_s") == to_seconds(*replay.time));
   CHECK(number(replayed, "time_us") == Approx(to_seconds(replay.replayed) * 1e6));
-  const Result run = flyover::replay(topology, cost,
-                                     io::training_step(training, topology, cost).workload)
-                         .result;
+  const Result run =
+      flyover::replay(topology, cost, io::training_step(training, topology, cost).workload).result;
   CHECK(replay.replayed == run.time);
 
   const PointResult bound = sweep.evaluate(point, Fidelity::Bound);
@@ -144,8 +140,7 @@ TEST_CASE("no bound is above its replay, no estimate far off", "[unit][io][sweep
     CAPTURE(point);
     const double step = number(replayed, "step_s");
     CHECK(number(sweep.evaluate(point, Fidelity::Bound), "step_s") <= step);
-    CHECK(number(sweep.evaluate(point, Fidelity::Estimate), "step_s") ==
-          Approx(step).epsilon(0.3));
+    CHECK(number(sweep.evaluate(point, Fidelity::Estimate), "step_s") == Approx(step).epsilon(0.3));
   }
 }
 

@@ -69,8 +69,8 @@ TEST_CASE("a part without a price leaves its sum without a value", "[unit][study
   CHECK_FALSE(cost.per_hour);
   CHECK_FALSE(cost.capital);
   CHECK(cost.network_capital);
-  CHECK(cost.missing == std::vector<std::string>{"the price of a GPU-hour of H800-SXM",
-                                                 "the price of hgx-h800"});
+  CHECK(cost.missing ==
+        std::vector<std::string>{"the price of a GPU-hour of H800-SXM", "the price of hgx-h800"});
 }
 
 TEST_CASE("a quote that is not known is not taken for another", "[unit][study]") {
