@@ -260,6 +260,9 @@ struct SweepStudy::Impl {
           break;
       }
       Setting setting{use.path, setting_of(*use.axis, *value)};
+      // Variables of a library are words as its environment has them, not JSON.
+      const auto* word = std::get_if<std::string>(value);
+      if (use.target == Target::Variable && word != nullptr) setting.value = *word;
       if (use.target == Target::Workload) {
         inputs.job += fmt::format("\n{}={}", setting.path, setting.value);
       }

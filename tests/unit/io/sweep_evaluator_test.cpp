@@ -154,7 +154,8 @@ TEST_CASE("what does not go together is invalid, with the reason", "[unit][io][s
 
 TEST_CASE("a layout that does not fit is refused before it is timed", "[unit][io][sweep]") {
   const Sweep sweep(R"({"topology": "dgx-h100:1", "workload": "llama3-8b.json",
-      "vary": {"workload.training.layout.tp": [1], "workload.training.micro_batch": [16]},
+      "vary": {"workload.training.layout.tp": [1], "workload.training.global_batch": [128],
+               "workload.training.micro_batch": [16]},
       "where": ["fits_in_memory", "mfu > 0.9"], "evaluate": "estimate"})");
   const PointResult row = sweep.evaluate(0, Fidelity::Estimate);
   CHECK(row.status == PointStatus::Refused);
