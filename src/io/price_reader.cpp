@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "flyover/base/error.hpp"
 #include "flyover/base/text.hpp"
 #include "flyover/io/embedded.hpp"
 #include "flyover/io/presets.hpp"
@@ -158,8 +159,16 @@ PriceList read_prices(const Document& document, PriceList base) {
 
 PriceList changed_prices(PriceList base, std::span<const Setting> settings) {
   Document changes = Document::parse("prices", "{}");
-  for (const Setting& setting : settings) changes.apply(setting);
-  return read_prices(changes, std::move(base));
+  try {
+    for (const Setting& setting : settings) changes.apply(setting);
+    return read_prices(changes, std::move(base));
+  } catch (const InputError& error) {
+    // As whoever set it wrote it.
+    constexpr std::string_view set = "--set ";
+    Place place = error.place();
+    if (place.file.starts_with(set)) place.file.insert(set.size(), "prices.");
+    throw InputError(std::move(place), error.problem());
+  }
 }
 
 std::optional<double> gpu_hour(const PriceList& prices, const std::string& gpu) {

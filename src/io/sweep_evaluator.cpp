@@ -226,11 +226,13 @@ struct SweepStudy::Impl {
       prices = read_prices(read, std::move(prices));
       note("prices", read);
     }
-    Document changes = Document::parse("prices", "{}");
-    for (const auto& [path, value] : config.prices) changes.apply({path, to_string(value)});
-    for (const Setting& setting : settings.prices) changes.apply(setting);
-    prices = read_prices(changes, std::move(prices));
-    note("prices", changes);
+    std::vector<Setting> changes;
+    for (const auto& [path, value] : config.prices) changes.push_back({path, to_string(value)});
+    changes.insert(changes.end(), settings.prices.begin(), settings.prices.end());
+    prices = changed_prices(std::move(prices), changes);
+    Document applied = Document::parse("prices", "{}");
+    for (const Setting& setting : changes) applied.apply(setting);
+    note("prices", applied);
   }
 
   [[nodiscard]] PointInputs inputs_of(const SweepPoint& point) const {

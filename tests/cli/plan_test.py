@@ -95,10 +95,10 @@ class Plan(CliTest):
               "--gpus", "8-16")
         fails('--zero: no such choice as "4". There are 0, 1, 2, 3', "--zero", "4")
         fails('--schedule: no such choice as "1f1", did you mean "1f1b"? There are gpipe, 1f1b, interleaved-1f1b, '
-              "zb-h1, zb-v, interleaved", "--schedule", "1f1")
+              "zb-h1, zb-v, dualpipe, dualpipe-v, interleaved", "--schedule", "1f1")
         self.fails(2, "--objective cost: no typical price of a GPU-hour of H800-SXM; state one by --gpu-hour-price",
                    "plan", "-m", "llama3-8b", "-t", "hgx-h800:2", "--objective", "cost")
-        fails('--set gpu_hours.H10: there is no GPU "H10", did you mean "H20-SXM"?', "--set", "prices.gpu_hours.H10=2")
+        fails('--set prices.gpu_hours.H10: there is no GPU "H10", did you mean "H100-SXM"?', "--set", "prices.gpu_hours.H10=2")
         fails('--lora: expected a rank, or a rank and "attention", "ffn" or "all" such as 16,all; got "many"',
               "--lora", "many")
         fails("tensor: sizes are 1 or more, got 0", "--tp", "0")
