@@ -2,43 +2,22 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <functional>
 #include <set>
 
 #include <fmt/format.h>
 
 #include "flyover/base/text.hpp"
+#include "io/sweep_axis.hpp"
 
 namespace flyover::io {
 
 namespace {
 
-constexpr std::size_t max_values = 1'000'000;
 constexpr std::uint32_t max_drawn = 1'000'000'000;
 
 Expression read_expression(const Field& field) {
   return field.parsed([](const std::string& text) { return Expression(text); });
-}
-
-SweepValue whole_if_whole(double number) {
-  constexpr double largest = 9007199254740992;  // Every whole number up to here is a double.
-  if (number == std::trunc(number) && std::fabs(number) <= largest) {
-    return static_cast<std::int64_t>(number);
-  }
-  return number;
-}
-
-SweepValue read_value(const Field& field) {
-  if (field.is_bool()) return field.boolean();
-  if (field.is_number()) return whole_if_whole(field.number());
-  if (field.is_string()) return field.text();
-  field.fail("expected a number, a string, true or false");
-}
-
-// Numbers, "words" and so on: what an expression can tell apart.
-std::size_t kind_of(const SweepValue& value) {
-  return std::holds_alternative<double>(value) ? SweepValue(std::int64_t{}).index() : value.index();
 }
 
 std::vector<std::string> parts_of(const std::string& path) {
@@ -130,7 +109,7 @@ class SweepReader {
     check_order(vary, paths);
     const std::vector<std::string> names = name_axes(vary, paths);
     for (std::size_t i = 0; i < paths.size(); ++i) {
-      SweepAxis axis = read_axis(vary[paths[i]]);
+      SweepAxis axis = read_sweep_axis(vary[paths[i]], config_.space.sampling);
       axis.path = paths[i];
       axis.name = names[i];
       if (vary[paths[i]].is_object() && vary[paths[i]].has("when")) {
@@ -176,6 +155,7 @@ class SweepReader {
 
   std::vector<std::string> name_axes(const Field& vary, const std::vector<std::string>& paths) {
     std::vector<std::string> last_parts;
+    last_parts.reserve(paths.size());
     for (const std::string& path : paths) last_parts.push_back(parts_of(path).back());
     std::vector<std::string> names;
     for (std::size_t i = 0; i < paths.size(); ++i) {
@@ -211,119 +191,8 @@ class SweepReader {
     return name;
   }
 
-  SweepAxis read_axis(const Field& field) const {
-    SweepAxis axis;
-    if (field.is_array()) {
-      axis.values = read_values(field);
-      return axis;
-    }
-    if (!field.is_object()) {
-      field.fail("expected a list of values, or an object with \"values\", or \"from\" and \"to\"");
-    }
-    if (field.has("unit")) axis.unit = field["unit"].text();
-    if (field.has("values")) {
-      field.allow_only({"values", "when", "unit", "name"});
-      axis.values = read_values(field["values"]);
-      check_unit(field, axis);
-      return axis;
-    }
-    field.allow_only({"values", "from", "to", "step", "factor", "count", "scale", "whole", "when",
-                      "unit", "name"});
-    read_range(field, axis);
-    return axis;
-  }
-
-  static void check_unit(const Field& field, const SweepAxis& axis) {
-    if (axis.unit.empty()) return;
-    const std::size_t number = SweepValue(std::int64_t{}).index();
-    for (std::size_t i = 0; i < axis.values.size(); ++i) {
-      if (kind_of(axis.values[i]) == number) continue;
-      field["values"][i].fail(fmt::format("expected a number of {}", axis.unit));
-    }
-  }
-
-  static std::vector<SweepValue> read_values(const Field& field) {
-    std::vector<SweepValue> values;
-    for (const Field& item : field.elements()) {
-      SweepValue value = read_value(item);
-      if (std::ranges::find(values, value) != values.end()) {
-        item.fail(fmt::format("{} is there twice", to_string(value)));
-      }
-      values.push_back(std::move(value));
-    }
-    if (values.empty()) field.fail("expected at least one value");
-    return values;
-  }
-
-  void read_range(const Field& field, SweepAxis& axis) const {
-    axis.low = field["from"].number();
-    axis.high = field["to"].number();
-    if (axis.high <= axis.low) field["to"].fail(fmt::format("expected more than {}", axis.low));
-    if (field.has("whole")) axis.whole = field["whole"].boolean();
-    for (const std::string_view end : {"from", "to"}) {
-      if (axis.whole && field[end].number() != std::trunc(field[end].number())) {
-        field[end].fail("expected a whole number, as \"whole\" says");
-      }
-    }
-    std::vector<std::string> ways;
-    for (const std::string_view way : {"step", "factor", "count"}) {
-      if (field.has(way)) ways.emplace_back(way);
-    }
-    if (ways.size() > 1) {
-      field[ways[1]].fail(fmt::format("\"{}\" says it already: leave one out", ways[0]));
-    }
-    if (field.has("scale")) {
-      axis.logarithmic = field["scale"].one_of({"linear", "log"}) == "log";
-      if (!ways.empty() && ways.front() != "count") {
-        field["scale"].fail(fmt::format("\"{}\" says it already: leave it out", ways.front()));
-      }
-    }
-    const bool needs_positive = axis.logarithmic || (!ways.empty() && ways.front() == "factor");
-    if (needs_positive && axis.low <= 0) field["from"].fail("expected a number above zero");
-    if (!ways.empty()) {
-      axis.values = listed(field, ways.front(), axis);
-    } else if (config_.space.sampling == SweepSampling::Grid) {
-      field.fail("a grid needs values: give \"step\", \"factor\" or \"count\", or draw a sample");
-    }
-  }
-
-  static std::vector<SweepValue> listed(const Field& field, const std::string& way,
-                                        const SweepAxis& axis) {
-    std::vector<double> numbers;
-    constexpr double slack = 1 + 1e-9;  // For sums and products that should end at `to`.
-    const auto check_count = [&](double count) {
-      if (count > static_cast<double>(max_values)) {
-        field[way].fail(fmt::format("gives more than {} values", max_values));
-      }
-    };
-    if (way == "step") {
-      const double step = field["step"].positive_number();
-      const double steps = std::floor((axis.high - axis.low) / step * slack);
-      check_count(steps);
-      for (double i = 0; i <= steps; ++i) numbers.push_back(axis.low + i * step);
-    } else if (way == "factor") {
-      const double factor = field["factor"].number();
-      if (factor <= 1) field["factor"].fail(fmt::format("expected more than 1, got {}", factor));
-      check_count(std::log(axis.high / axis.low) / std::log(factor));
-      for (double x = axis.low; x <= axis.high * slack; x *= factor) numbers.push_back(x);
-    } else {
-      const std::uint32_t count = field["count"].count(2, max_values);
-      for (std::uint32_t i = 0; i < count; ++i) {
-        const double u = static_cast<double>(i) / (count - 1);
-        numbers.push_back(axis.logarithmic ? axis.low * std::pow(axis.high / axis.low, u)
-                                           : axis.low + u * (axis.high - axis.low));
-      }
-    }
-    std::vector<SweepValue> values;
-    for (const double number : numbers) {
-      SweepValue value = whole_if_whole(axis.whole ? std::round(number) : shortened(number));
-      // Neighbours may round to the same whole number.
-      if (values.empty() || values.back() != value) values.push_back(std::move(value));
-    }
-    return values;
-  }
-
-  Expression read_when(const Field& field, const std::vector<std::string>& names) const {
+  [[nodiscard]] Expression read_when(const Field& field,
+                                     const std::vector<std::string>& names) const {
     Expression when = read_expression(field);
     const std::vector<SweepAxis>& before = config_.space.axes;
     for (const std::string& name : when.names()) {
@@ -342,9 +211,8 @@ class SweepReader {
     SweepValue value = axis.whole ? SweepValue(static_cast<std::int64_t>(axis.low)) : axis.low;
     if (!axis.values.empty()) {
       value = axis.values.front();
-      if (std::ranges::any_of(axis.values, [&](const SweepValue& other) {
-            return kind_of(other) != kind_of(value);
-          })) {
+      if (std::ranges::any_of(axis.values,
+                              [&](const SweepValue& other) { return !same_kind(other, value); })) {
         return;
       }
     }
@@ -472,7 +340,7 @@ class SweepReader {
     return {std::move(name), goal, std::move(expression)};
   }
 
-  SweepObjective read_named_objective(const Field& field) const {
+  [[nodiscard]] SweepObjective read_named_objective(const Field& field) const {
     const std::string name = field.text();
     const auto output = std::ranges::find(outputs_, name, &SweepOutput::name);
     if (output != outputs_.end() && output->better)
@@ -548,11 +416,11 @@ class SweepReader {
     for (const std::string& key : field.keys()) {
       if (key == "comment" || key == "$schema") continue;
       const Field price = field[key];
-      const std::string path = above.empty() ? key : above + '.' + key;
+      const std::string path = above.empty() ? key : fmt::format("{}.{}", above, key);
       if (price.is_object()) {
         flatten_prices(price, path);
       } else {
-        config_.prices.emplace_back(path, read_value(price));
+        config_.prices.emplace_back(path, read_sweep_value(price));
       }
     }
   }

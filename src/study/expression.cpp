@@ -417,6 +417,7 @@ class Translator {
   void read_call(std::string_view word, const FunctionKind* function, std::size_t parenthesis) {
     if (function == nullptr) {
       std::vector<std::string> known;
+      known.reserve(function_kinds.size());
       for (const FunctionKind& kind : function_kinds) known.emplace_back(kind.name);
       fail(at_, fmt::format("there is no function \"{}\"{}", word, did_you_mean(word, known)));
     }

@@ -242,6 +242,7 @@ std::vector<std::size_t> pareto_front(std::span<const PointResult> rows,
                                            ? front_of_two(std::move(candidates))
                                            : front_of_many(std::move(candidates));
   std::vector<std::size_t> indices;
+  indices.reserve(front.size());
   for (const Candidate& one : front) indices.push_back(one.row);
   return indices;
 }

@@ -279,6 +279,7 @@ TEST_CASE("wrong values of an input are refused where they stand", "[io][sweep]"
         "/step: gives more than 1000000 values");
   CHECK(axis_problem(R"({"from": 1, "to": 2, "factor": 1.0000001})") ==
         "/factor: gives more than 1000000 values");
+  CHECK(axis_problem(R"({"from": -1e308, "to": 1e308, "count": 3})") == ": the range is too wide");
   CHECK(axis_problem(R"({"from": 1.5, "to": 2, "count": 2, "whole": true})") ==
         "/from: expected a whole number, as \"whole\" says");
   CHECK(axis_problem(R"({"from": 1, "to": 2, "count": 2, "scale": "lgo"})")
