@@ -32,8 +32,16 @@ class SweepTest(unittest.TestCase):
         self.assertEqual((result.returncode, result.stdout), (status, ""))
 
     def start(self, *arguments, before=(), **options):
-        return subprocess.Popen([*before, DRIVER, *map(str, arguments)], cwd=self.folder,
-                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options)
+        process = subprocess.Popen([*before, DRIVER, *map(str, arguments)], cwd=self.folder,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options)
+
+        def end():
+            if process.poll() is None:
+                process.terminate()
+                process.wait()
+
+        self.addCleanup(end)
+        return process
 
     def rows(self, name="a.db"):
         """What does not differ from run to run: view `results`, in order."""

@@ -102,13 +102,16 @@ TEST_CASE("progress rises, with a rate and the time that is left", "[study][swee
   std::vector<SweepProgress> reports;
   SweepOptions options = on(2);
   options.on_progress = [&](const SweepProgress& progress) { reports.push_back(progress); };
+  const auto start = std::chrono::steady_clock::now();
 
   run_sweep(
       points, [] { return std::make_unique<test::MadeUpEvaluator>(1000us); },
       [](const PointResult&) {}, options);
 
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   REQUIRE(reports.size() >= 2);
-  CHECK(reports.size() < 20);  // 300 ms and more, five per second.
+  CHECK(static_cast<double>(reports.size()) <= 2 + 5 * seconds);
   CHECK(std::ranges::is_sorted(reports, std::ranges::less(), &SweepProgress::done));
   CHECK(reports.front().per_second > 0);
   CHECK(reports.front().left_seconds ==
@@ -126,8 +129,7 @@ TEST_CASE("a broken evaluator ends the sweep", "[study][sweep]") {
                         points, made_up(500), [&](const PointResult&) { ++results; }, on(threads)),
                     "point 500 is broken");
 
-  CHECK(results < 50000);
-  CHECK(results >= (threads == 1 ? 500 : 0));
+  if (threads == 1) CHECK(results == 500);
 }
 
 TEST_CASE("an evaluator that cannot be made ends the sweep", "[study][sweep]") {
