@@ -47,8 +47,7 @@ Topology load_topology(const std::string& name, const Settings& settings, io::Fa
 Library load_library(std::string name, const Topology& topology, const Settings& settings,
                      std::vector<InputDigest>& inputs) {
   if (name.empty()) name = default_library(topology);
-  io::LibraryInput input =
-      io::load_library_input(name, settings.library, settings.variables);
+  io::LibraryInput input = io::load_library_input(name, settings.library, settings.variables);
   Library library = std::move(input.library);
   inputs.push_back(digest_of("library", fmt::format("{}-{}", library.name, library.version),
                              std::move(input.digest), settings.library));

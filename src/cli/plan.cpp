@@ -19,6 +19,7 @@
 #include "cli/training_inputs.hpp"
 #include "flyover/base/error.hpp"
 #include "flyover/base/text.hpp"
+#include "flyover/io/price_reader.hpp"
 #include "flyover/io/training_step.hpp"
 #include "flyover/study/step_replay.hpp"
 
@@ -128,7 +129,8 @@ class PlanCommand final : public Command {
         ->type_name("K");
     app.add_option("--objective", objective_, "step, tokens-per-s-per-gpu or cost")
         ->capture_default_str();
-    app.add_option("--gpu-hour-price", gpu_hour_, "Dollars that an hour of one GPU costs")
+    app.add_option("--gpu-hour-price", gpu_hour_,
+                   "Dollars that an hour of one GPU costs; default: the shipped list's")
         ->check(CLI::PositiveNumber)
         ->type_name("$");
     app.add_option("--replay", replays_, "So many of the best are also simulated in full")
@@ -168,7 +170,9 @@ class PlanCommand final : public Command {
     OutputFiles files;
     files.claim("--json", json_);
     files.claim("--csv", csv_);
-    Settings settings = sort_settings(settings_);
+    std::vector<std::string> texts = settings_;
+    PriceList prices = io::changed_prices(io::shipped_prices(), take_price_settings(texts));
+    Settings settings = sort_settings(texts);
     settings.params = params_;
     refuse_settings(settings.workload, "flyover plan reads no workload");
     const LayoutChoices choices = read_choices();
@@ -192,7 +196,7 @@ class PlanCommand final : public Command {
     report.gpu = gpu.name;
     report.library = fmt::format("{} {}", cluster.library.name, cluster.library.version);
     report.capacity = gpu.memory;
-    if (gpu_hour_ > 0) report.gpu_hour = gpu_hour_;
+    set_price(report, std::move(prices));
     report.warnings = cluster.topology.notes;
 
     const auto all = static_cast<std::uint32_t>(cluster.topology.gpus.size());
@@ -257,12 +261,17 @@ class PlanCommand final : public Command {
     }
     const auto chosen = read_words("--objective", objective_, known);
     if (chosen.size() != 1) throw InputError("--objective: expected one objective");
-    if (chosen.front() == PlanObjective::Cost && gpu_hour_ <= 0) {
-      throw InputError(
-          "--objective cost: hardware data has no prices; state one by "
-          "--gpu-hour-price");
-    }
     return chosen.front();
+  }
+
+  void set_price(PlanReport& report, PriceList prices) const {
+    if (gpu_hour_ > 0) prices.gpu_hour = gpu_hour_;
+    report.gpu_hour = io::gpu_hour(prices, report.gpu);
+    report.gpu_hour_from = io::gpu_hour_words(prices, report.gpu);
+    if (report.objective == PlanObjective::Cost && !report.gpu_hour) {
+      throw InputError(
+          fmt::format("--objective cost: {}; state one by --gpu-hour-price", report.gpu_hour_from));
+    }
   }
 
   JobOptions job_;

@@ -366,8 +366,9 @@ std::string plan_text(const PlanReport& report, std::size_t width) {
     if (report.show_invalid) text += invalid_text(plan);
   }
   if (report.plans.size() > 1) text += summary_text(report, width);
-  if (!report.gpu_hour)
-    text += "no cost: hardware data has no prices; --gpu-hour-price states one\n";
+  text += report.gpu_hour
+              ? fmt::format("price: {}\n", report.gpu_hour_from)
+              : fmt::format("no cost: {}; --gpu-hour-price states one\n", report.gpu_hour_from);
   return text;
 }
 
@@ -390,6 +391,7 @@ std::string plan_json(const PlanReport& report) {
   out["objective"] = to_string(report.objective);
   out["gpu_hour_dollars"] = nullptr;
   if (report.gpu_hour) out["gpu_hour_dollars"] = *report.gpu_hour;
+  out["gpu_hour_from"] = report.gpu_hour_from;
   out["memory_capacity_bytes"] = report.capacity.count();
   out["replay_limit_operations"] = report.replay_limit;
   out["plans"] = ordered_json::array();

@@ -40,6 +40,7 @@ struct PlanReport {
   Bytes capacity;
   PlanObjective objective = PlanObjective::Step;
   std::optional<double> gpu_hour;  // Dollars.
+  std::string gpu_hour_from;       // In words, with its date; or why there is none.
   std::uint64_t replay_limit = 0;
   std::vector<GpuPlan> plans;  // In order of GPUs.
   bool show_invalid = false;

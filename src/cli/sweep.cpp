@@ -42,9 +42,8 @@ constexpr std::uint64_t most_probes = 64;
 PointResult slower(const SweepConfig& config, const PointResult& bound, double factor) {
   PointResult result = bound;
   for (const auto& [name, expression] : config.measures) {
-    std::erase_if(result.outputs, [&, &measure = name](const auto& entry) {
-      return entry.first == measure;
-    });
+    std::erase_if(result.outputs,
+                  [&, &measure = name](const auto& entry) { return entry.first == measure; });
   }
   for (auto& [name, value] : result.outputs) {
     auto* number = std::get_if<double>(&value);
@@ -90,8 +89,8 @@ void probe(const SweepConfig& config, const SweepPoints& points, const io::Sweep
       if (config.evaluate == SweepEvaluation::Adaptive) check_bounded(config, row, file);
       return;
     }
-    all_invalid = all_invalid && row.status == PointStatus::Invalid &&
-                  (!reason || *reason == row.reason);
+    all_invalid =
+        all_invalid && row.status == PointStatus::Invalid && (!reason || *reason == row.reason);
     if (!all_invalid && config.evaluate != SweepEvaluation::Adaptive) return;
     reason = row.reason;
   }
@@ -102,10 +101,7 @@ void probe(const SweepConfig& config, const SweepPoints& points, const io::Sweep
 
 // Objectives of adaptive sweeps see outputs alone.
 void check_adaptive(const SweepConfig& config, const std::string& file) {
-  if (!config.objective) {
-    throw InputError(Place{file, 0, 0, "/evaluate"},
-                     "an adaptive sweep needs an \"objective\": it looks for the best points");
-  }
+  require(config.objective.has_value(), "an adaptive sweep with an objective");
   const std::vector<std::string> inputs = input_names(config.space);
   for (const std::string& name : config.objective->expression.names()) {
     if (!std::ranges::binary_search(inputs, name)) continue;
@@ -249,15 +245,16 @@ class SweepCommand final : public Command {
     ProgressLine line(!terminal.quiet);
     const auto on_progress = [&](const SweepProgress& progress) { line.show(progress); };
     if (config.evaluate == SweepEvaluation::Adaptive) {
-      const AdaptiveCounts counts = run_adaptive(
-          points, runner, sink, objective_of(config),
-          {.fidelity = Fidelity::Replay,
-           .recall = [&](std::uint64_t number) { return store.row(number); },
-           .on_progress = on_progress});
-      spdlog::info("{} points are possible: {} estimates, {} replays, {} excluded by their bound, "
-                   "{} by their estimate",
-                   counts.possible, counts.estimates, counts.replays, counts.excluded_by_bound,
-                   counts.excluded_by_estimate);
+      const AdaptiveCounts counts =
+          run_adaptive(points, runner, sink, objective_of(config),
+                       {.fidelity = Fidelity::Replay,
+                        .recall = [&](std::uint64_t number) { return store.row(number); },
+                        .on_progress = on_progress});
+      spdlog::info(
+          "{} points are possible: {} estimates, {} replays, {} excluded by their bound, "
+          "{} by their estimate",
+          counts.possible, counts.estimates, counts.replays, counts.excluded_by_bound,
+          counts.excluded_by_estimate);
     } else {
       run_sweep(points, runner, sink,
                 {.fidelity = config.evaluate == SweepEvaluation::Estimate ? Fidelity::Estimate

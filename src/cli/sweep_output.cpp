@@ -91,18 +91,17 @@ class Report {
     text_ += fmt::format("{}{} points: {}\n", config_.name.empty() ? "" : config_.name + ": ",
                          rows_.size(), fmt::join(parts, ", "));
     if (config_.evaluate == SweepEvaluation::Adaptive) {
-      text_ += fmt::format("replays saved: {} of {}, excluded because they cannot be among the {} "
-                           "best\n",
-                           by_status[PointStatus::Excluded],
-                           by_status[PointStatus::Excluded] + by_status[PointStatus::Done],
-                           config_.top);
+      text_ += fmt::format(
+          "replays saved: {} of {}, excluded because they cannot be among the {} "
+          "best\n",
+          by_status[PointStatus::Excluded],
+          by_status[PointStatus::Excluded] + by_status[PointStatus::Done], config_.top);
     }
     for (const auto& [status, kinds] : reasons) {
       std::vector<const Kind*> sorted;
       for (const auto& [words, kind] : kinds) sorted.push_back(&kind);
-      std::ranges::stable_sort(sorted, [](const Kind* a, const Kind* b) {
-        return a->points > b->points;
-      });
+      std::ranges::stable_sort(sorted,
+                               [](const Kind* a, const Kind* b) { return a->points > b->points; });
       TextTable table{{{std::string(to_string(status))}, {"because", true}}, {}};
       for (std::size_t i = 0; i < std::min(sorted.size(), most_reasons); ++i) {
         table.rows.push_back({std::to_string(sorted[i]->points), *sorted[i]->example});
@@ -123,13 +122,14 @@ class Report {
       if (std::ranges::find(names, name) == names.end()) names.push_back(name);
     };
     for (const std::string& name : inputs_) add(name);
-    constexpr std::array outputs = {"step_s", "time_us", "tokens_per_s_per_gpu", "mfu",
-                                    "memory_GiB", "cost_per_hour", "power_kW", "bottleneck"};
+    constexpr std::array outputs = {"step_s",   "time_us",    "tokens_per_s_per_gpu",
+                                    "mfu",      "memory_GiB", "cost_per_hour",
+                                    "power_kW", "bottleneck"};
     for (const char* name : outputs) add(name);
     for (const auto& [name, expression] : config_.measures) add(name);
     std::erase_if(names, [&](const std::string& name) {
-      return std::ranges::all_of(
-          rows, [&](std::size_t row) { return shown(rows_[row], name) == "-"; });
+      return std::ranges::all_of(rows,
+                                 [&](std::size_t row) { return shown(rows_[row], name) == "-"; });
     });
     TextTable table{{{"point"}}, {}};
     for (const std::string& name : names) {
@@ -222,8 +222,8 @@ class Report {
         text_ += fmt::format("none of {} points\n", found.considered);
         continue;
       }
-      text_ += fmt::format("{} of {} points hold; {} is {:.4g}\n", found.holding,
-                           found.considered, words(question.objective), found.best->value);
+      text_ += fmt::format("{} of {} points hold; {} is {:.4g}\n", found.holding, found.considered,
+                           words(question.objective), found.best->value);
       points({found.best->row}, names_of({&question.objective, 1}));
     }
   }
@@ -255,8 +255,7 @@ std::string duration_text(double seconds) {
 
 }  // namespace
 
-std::string sweep_text(const SweepConfig& config, const io::StoredSweep& sweep,
-                       std::size_t width) {
+std::string sweep_text(const SweepConfig& config, const io::StoredSweep& sweep, std::size_t width) {
   return Report(config, sweep, width).text();
 }
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "flyover/base/error.hpp"
 #include "flyover/base/text.hpp"
 #include "flyover/io/embedded.hpp"
 #include "flyover/io/presets.hpp"
@@ -146,8 +147,8 @@ class PriceReader {
 }  // namespace
 
 PriceList shipped_prices() {
-  return read_prices(
-      Document::parse(std::string(file_name), std::string(embedded_file(file_name))), {});
+  return read_prices(Document::parse(std::string(file_name), std::string(embedded_file(file_name))),
+                     {});
 }
 
 PriceList read_prices(const Document& document, PriceList base) {
@@ -156,14 +157,34 @@ PriceList read_prices(const Document& document, PriceList base) {
   return base;
 }
 
+PriceList changed_prices(PriceList base, std::span<const Setting> settings) {
+  Document changes = Document::parse("prices", "{}");
+  try {
+    for (const Setting& setting : settings) changes.apply(setting);
+    return read_prices(changes, std::move(base));
+  } catch (const InputError& error) {
+    // As whoever set it wrote it.
+    constexpr std::string_view set = "--set ";
+    Place place = error.place();
+    if (place.file.starts_with(set)) place.file.insert(set.size(), "prices.");
+    throw InputError(std::move(place), error.problem());
+  }
+}
+
+std::optional<double> gpu_hour(const PriceList& prices, const std::string& gpu) {
+  if (prices.gpu_hour) return prices.gpu_hour;
+  const auto found = prices.gpu_hours.find(gpu);
+  return found == prices.gpu_hours.end() ? std::nullopt : found->second.at(prices.quote);
+}
+
 std::string gpu_hour_words(const PriceList& prices, const std::string& gpu) {
   if (prices.gpu_hour) return fmt::format("{} $ per GPU-hour, as stated", *prices.gpu_hour);
-  const auto found = prices.gpu_hours.find(gpu);
-  const std::optional<double> price =
-      found == prices.gpu_hours.end() ? std::nullopt : found->second.at(prices.quote);
+  const std::optional<double> price = gpu_hour(prices, gpu);
   if (!price) return fmt::format("no {} price of a GPU-hour of {}", to_string(prices.quote), gpu);
-  return fmt::format("{} $ per GPU-hour of {}, the {} price of {} ({})", *price, gpu,
-                     to_string(prices.quote), found->second.date, found->second.source);
+  const PriceRange& range = prices.gpu_hours.at(gpu);
+  return fmt::format("{} $ per GPU-hour of {}, the {} price{} ({})", *price, gpu,
+                     to_string(prices.quote), range.date.empty() ? "" : " of " + range.date,
+                     range.source.empty() ? "as stated" : range.source);
 }
 
 }  // namespace flyover::io

@@ -73,9 +73,7 @@ AxisUse use_of(const SweepAxis& axis) {
   if (first == "library") target = whole ? Target::LibraryName : Target::Library;
   if (first == "nccl") target = Target::Variable;
   if (first == "workload") {
-    target = whole                ? Target::WorkloadName
-             : is_of_layout(rest) ? Target::Layout
-                                  : Target::Workload;
+    target = whole ? Target::WorkloadName : is_of_layout(rest) ? Target::Layout : Target::Workload;
   }
   return {&axis, target, std::move(rest)};
 }
@@ -88,8 +86,8 @@ bool is_name(Target target) {
 const std::string& name_of(const SweepAxis& axis, const SweepValue& value) {
   const auto* name = std::get_if<std::string>(&value);
   if (name == nullptr) {
-    throw InputError(fmt::format("\"{}\" expects names or files, got {}", axis.path,
-                                 to_string(value)));
+    throw InputError(
+        fmt::format("\"{}\" expects names or files, got {}", axis.path, to_string(value)));
   }
   return *name;
 }
@@ -121,7 +119,7 @@ std::string reason_of(const InputError& error) {
   constexpr std::string_view set = "--set ";
   const Place& place = error.place();
   std::string where = place.pointer;
-  if (place.file.starts_with(set)) where = place.file.substr(set.size()) + where;
+  if (where.empty() && place.file.starts_with(set)) where = place.file.substr(set.size());
   return where.empty() ? error.problem() : fmt::format("{}: {}", where, error.problem());
 }
 
@@ -185,7 +183,8 @@ struct SweepStudy::Impl {
       for (const Setting& setting : settings.library) read.apply(setting);
       note("library", read);
     }
-    for (const Setting& setting : settings.variables) all.apply({"nccl." + setting.path, setting.value});
+    for (const Setting& setting : settings.variables)
+      all.apply({"nccl." + setting.path, setting.value});
     if (!settings.params.empty()) {
       const Document read = Document::load(settings.params);
       params = read_params(read);
@@ -206,11 +205,7 @@ struct SweepStudy::Impl {
     return all;
   }
 
-  // From the current folder, as on the command line; otherwise beside the sweep.
-  [[nodiscard]] std::string path_of(const std::string& name) const {
-    std::error_code error;
-    return std::filesystem::exists(name, error) ? name : beside(file, name);
-  }
+  [[nodiscard]] std::string path_of(const std::string& name) const { return beside(file, name); }
 
   // A model in a file of its own is read at every point, and changes results.
   template <class Note>
@@ -231,11 +226,13 @@ struct SweepStudy::Impl {
       prices = read_prices(read, std::move(prices));
       note("prices", read);
     }
-    Document changes = Document::parse("prices", "{}");
-    for (const auto& [path, value] : config.prices) changes.apply({path, to_string(value)});
-    for (const Setting& setting : settings.prices) changes.apply(setting);
-    prices = read_prices(changes, std::move(prices));
-    note("prices", changes);
+    std::vector<Setting> changes;
+    for (const auto& [path, value] : config.prices) changes.push_back({path, to_string(value)});
+    changes.insert(changes.end(), settings.prices.begin(), settings.prices.end());
+    prices = changed_prices(std::move(prices), changes);
+    Document applied = Document::parse("prices", "{}");
+    for (const Setting& setting : changes) applied.apply(setting);
+    note("prices", applied);
   }
 
   [[nodiscard]] PointInputs inputs_of(const SweepPoint& point) const {
@@ -265,6 +262,9 @@ struct SweepStudy::Impl {
           break;
       }
       Setting setting{use.path, setting_of(*use.axis, *value)};
+      // Variables of a library are words as its environment has them, not JSON.
+      const auto* word = std::get_if<std::string>(value);
+      if (use.target == Target::Variable && word != nullptr) setting.value = *word;
       if (use.target == Target::Workload) {
         inputs.job += fmt::format("\n{}={}", setting.path, setting.value);
       }
@@ -345,24 +345,23 @@ class Evaluator final : public PointEvaluator {
   }
 
   [[nodiscard]] SweepConditions conditions(Fidelity fidelity) const {
-    const Fidelity last = study_.config.evaluate == SweepEvaluation::Estimate ? Fidelity::Estimate
-                                                                              : Fidelity::Replay;
+    const Fidelity last =
+        study_.config.evaluate == SweepEvaluation::Estimate ? Fidelity::Estimate : Fidelity::Replay;
     return fidelity == last ? SweepConditions::All : SweepConditions::NotOfTime;
   }
 
   void work(const PointInputs& inputs, Fidelity fidelity, PointResult& result) {
-    TopologySetup& on = topologies_.get(
-        words_of(inputs.topology_name, inputs.topology), [&] {
-          return std::make_unique<TopologySetup>(SweepStudy::Impl::document_of(
-              study_.topologies, inputs.topology_name, inputs.topology));
-        });
-    const Document workload = SweepStudy::Impl::document_of(study_.workloads, inputs.workload_name,
-                                                            inputs.workload);
+    TopologySetup& on = topologies_.get(words_of(inputs.topology_name, inputs.topology), [&] {
+      return std::make_unique<TopologySetup>(
+          SweepStudy::Impl::document_of(study_.topologies, inputs.topology_name, inputs.topology));
+    });
+    const Document workload =
+        SweepStudy::Impl::document_of(study_.workloads, inputs.workload_name, inputs.workload);
     const ClusterCost cost = price(on, inputs, result);
     const auto gpus = static_cast<std::uint32_t>(on.topology.gpus.size());
     if (is_training(workload)) {
-      train(read_training(workload, gpus, on.topology.gpu_model(0).architecture), on, inputs, cost,
-            fidelity, result);
+      train(read_training(workload, gpus, on.topology.gpu_model(0).architecture, files_), on,
+            inputs, cost, fidelity, result);
     } else {
       run(workload, gpus, on, inputs, fidelity, result);
     }
@@ -374,9 +373,7 @@ class Evaluator final : public PointEvaluator {
   // What does not depend on time.
   ClusterCost price(const TopologySetup& on, const PointInputs& inputs, PointResult& result) {
     const PriceList& prices = prices_.get(words_of({}, inputs.prices), [&] {
-      Document changes = Document::parse("prices", "{}");
-      for (const Setting& setting : inputs.prices) changes.apply(setting);
-      return std::make_unique<PriceList>(read_prices(changes, study_.prices));
+      return std::make_unique<PriceList>(changed_prices(study_.prices, inputs.prices));
     });
     ClusterCost cost = cluster_cost(on.inventory, prices);
     Outputs out(result.outputs);
@@ -414,8 +411,8 @@ class Evaluator final : public PointEvaluator {
     const Layout& layout = training.layout;
     TrainingOptions options = training.job.options;
     suit_gpu(options, gpu);
-    const MemoryUse memory = memory_use(training.job.model, layout, options,
-                                        training.job.sequence, gpu.memory);
+    const MemoryUse memory =
+        memory_use(training.job.model, layout, options, training.job.sequence, gpu.memory);
     Outputs out(result.outputs);
     const auto bytes = static_cast<double>(memory.stages[memory.fullest].total().count());
     out.set("memory_GiB", SweepValue(bytes / (1 << 30)));
@@ -465,10 +462,11 @@ class Evaluator final : public PointEvaluator {
     StepReplay step =
         replay_step(on.topology, cluster.cost, job.parts, times, layout, most_operations);
     if (!step.time) {
-      fail(result, PointStatus::Failed,
-           fmt::format("the programs of its {} stages have {} operations, more than the {} that are "
-                       "replayed",
-                       layout.pipeline, step.operations, most_operations));
+      fail(
+          result, PointStatus::Failed,
+          fmt::format("the programs of its {} stages have {} operations, more than the {} that are "
+                      "replayed",
+                      layout.pipeline, step.operations, most_operations));
       return 0;
     }
     Outputs out(result.outputs);
@@ -495,9 +493,8 @@ class Evaluator final : public PointEvaluator {
     return time;
   }
 
-  static constexpr std::array exposed_parts = {StepPart::Tensor, StepPart::Context,
-                                               StepPart::Expert, StepPart::Pipeline,
-                                               StepPart::Data};
+  static constexpr std::array exposed_parts = {
+      StepPart::Tensor, StepPart::Context, StepPart::Expert, StepPart::Pipeline, StepPart::Data};
   static std::string_view exposed_name(StepPart part) {
     constexpr std::array<std::string_view, exposed_parts.size()> names = {
         "exposed_tp_s", "exposed_cp_s", "exposed_ep_s", "exposed_pp_s", "exposed_dp_s"};
@@ -555,6 +552,7 @@ class Evaluator final : public PointEvaluator {
   Recent<std::string, TopologySetup> topologies_{remembered_topologies};
   Recent<std::string, PriceList> prices_{remembered_prices};
   JobSetups jobs_;
+  TrainingFiles files_;
 };
 
 }  // namespace
@@ -576,9 +574,9 @@ std::vector<std::string> SweepStudy::settings_of(const SweepPoint& point) const 
   for (const AxisUse& use : impl_->axes) {
     const SweepValue* value = find(point.inputs, use.axis->name);
     if (value == nullptr) continue;
-    settings.push_back(fmt::format("{}={}", use.axis->path,
-                                   is_name(use.target) ? name_of(*use.axis, *value)
-                                                       : setting_of(*use.axis, *value)));
+    settings.push_back(fmt::format(
+        "{}={}", use.axis->path,
+        is_name(use.target) ? name_of(*use.axis, *value) : setting_of(*use.axis, *value)));
   }
   return settings;
 }

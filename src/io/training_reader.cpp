@@ -24,15 +24,27 @@ namespace fs = std::filesystem;
 
 constexpr std::uint32_t max_size = 1'000'000;  // Of a parallel dimension.
 
-Model read_job_model(const Field& field, const Document& document) {
-  if (field.is_object()) return read_model(field);
-  return field.parsed(
-      [&](const std::string& name) { return load_model(beside(document.name(), name)); });
+constexpr std::size_t most_files = 256;
+
+template <class Thing, class Load>
+const Thing& load_once(std::map<std::string, Thing>& known, const std::string& name, Load load) {
+  const auto found = known.find(name);
+  if (found != known.end()) return found->second;
+  Thing thing = load(name);
+  if (known.size() >= most_files) known.clear();
+  return known.emplace(name, std::move(thing)).first->second;
 }
 
-SoftwareStack read_job_stack(const Field& training, std::string_view architecture) {
-  if (!training.has("stack")) return load_stack(default_stack(architecture));
-  return training["stack"].parsed([](const std::string& name) { return load_stack(name); });
+Model read_job_model(const Field& field, const Document& document, TrainingFiles& files) {
+  if (field.is_object()) return read_model(field);
+  return field.parsed(
+      [&](const std::string& name) { return files.model(beside(document.name(), name)); });
+}
+
+SoftwareStack read_job_stack(const Field& training, std::string_view architecture,
+                             TrainingFiles& files) {
+  if (!training.has("stack")) return files.stack(default_stack(architecture));
+  return training["stack"].parsed([&](const std::string& name) { return files.stack(name); });
 }
 
 Lora read_lora(const Field& field) {
@@ -291,8 +303,22 @@ bool is_training(const Document& document) {
   return root.has("training") && !root.has("collectives") && !root.has("programs");
 }
 
+const Model& TrainingFiles::model(const std::string& name) {
+  return load_once(models_, name, [](const std::string& which) { return load_model(which); });
+}
+
+const SoftwareStack& TrainingFiles::stack(const std::string& name) {
+  return load_once(stacks_, name, [](const std::string& which) { return load_stack(which); });
+}
+
 TrainingWorkload read_training(const Document& document, std::uint32_t gpus,
                                std::string_view architecture) {
+  TrainingFiles files;
+  return read_training(document, gpus, architecture, files);
+}
+
+TrainingWorkload read_training(const Document& document, std::uint32_t gpus,
+                               std::string_view architecture, TrainingFiles& files) {
   require(gpus > 0, "read_training: a cluster with GPUs");
   const Field root = document.root();
   root.allow_only({"name", "training"});
@@ -325,9 +351,9 @@ TrainingWorkload read_training(const Document& document, std::uint32_t gpus,
   workload.name =
       root.has("name") ? root["name"].text() : fs::path(document.name()).stem().string();
   TrainingJob& job = workload.job;
-  job.model = read_job_model(training["model"], document);
+  job.model = read_job_model(training["model"], document, files);
   job.sequence = training["seq"].count();
-  job.stack = read_job_stack(training, architecture);
+  job.stack = read_job_stack(training, architecture, files);
   job.options = job.stack.options;
   job.overlap = job.stack.overlap;
   if (training.has("precision")) job.options.compute = precision(training["precision"]);

@@ -116,7 +116,8 @@ class Estimate {
     const double message = time(*item.message);
     const double beside = item.hidden * message;
     const double slowed = compute + job_.stack.contention * std::min(compute, beside);
-    ledger[exposed_part(item.message->group)] += (message - beside) + std::max(slowed, beside) - compute;
+    ledger[exposed_part(item.message->group)] +=
+        (message - beside) + std::max(slowed, beside) - compute;
   }
 
   [[nodiscard]] Passes passes(const LayerWork& work) const {

@@ -44,8 +44,7 @@ class Bill {
       return;
     }
     known_ = false;
-    const bool other_quote =
-        price != nullptr && (price->low || price->typical || price->high);
+    const bool other_quote = price != nullptr && (price->low || price->typical || price->high);
     missing_.push_back(other_quote ? fmt::format("the {} {}", to_string(quote_), what)
                                    : fmt::format("the {}", what));
   }

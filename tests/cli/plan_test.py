@@ -16,7 +16,7 @@ class Plan(CliTest):
         self.assertRegex(text, r"layouts considered: .* impossible, .* do not fit in 74.5 GiB, .* fit")
         self.assertRegex(text, r"(?m)^#1  tp ")
         self.assertRegex(text, r"(?m)^    against #1: [+-][0-9.e-]+ s ")
-        self.assertIn("no cost: hardware data has no prices", text)
+        self.assertIn("price: 2.95 $ per GPU-hour of H100-SXM, the typical price of 2026-05 (", text)
 
     def test_json_adds_up(self):
         out = json.loads(self.plan("--json", "-", "--gpu-hour-price", "2.5"))
@@ -96,8 +96,9 @@ class Plan(CliTest):
         fails('--zero: no such choice as "4". There are 0, 1, 2, 3', "--zero", "4")
         fails('--schedule: no such choice as "1f1", did you mean "1f1b"? There are gpipe, 1f1b, interleaved-1f1b, '
               "zb-h1, zb-v, dualpipe, dualpipe-v, interleaved", "--schedule", "1f1")
-        fails("--objective cost: hardware data has no prices; state one by --gpu-hour-price",
-              "--objective", "cost")
+        self.fails(2, "--objective cost: no typical price of a GPU-hour of H800-SXM; state one by --gpu-hour-price",
+                   "plan", "-m", "llama3-8b", "-t", "hgx-h800:2", "--objective", "cost")
+        fails('--set prices.gpu_hours.H10: there is no GPU "H10", did you mean "H100-SXM"?', "--set", "prices.gpu_hours.H10=2")
         fails('--lora: expected a rank, or a rank and "attention", "ffn" or "all" such as 16,all; got "many"',
               "--lora", "many")
         fails("tensor: sizes are 1 or more, got 0", "--tp", "0")

@@ -1,7 +1,7 @@
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 
 # One ctest per file; each holds the tests of one question.
-foreach(name usage output bad_input bench calibrate topo run plan compare validate training_validate list documents)
+foreach(name usage output bad_input bench calibrate topo run plan sweep compare validate training_validate list documents)
   add_test(NAME "cli: ${name}"
     COMMAND Python3::Interpreter -m unittest -q ${name}_test
     WORKING_DIRECTORY ${CMAKE_CURRENT_LIST_DIR})

@@ -1,7 +1,7 @@
 """Is a wrong command line told in one clear line?"""
 from harness import CliTest
 
-COMMANDS = "run, bench, topo, plan, compare, validate, calibrate, list"
+COMMANDS = "run, bench, topo, plan, sweep, compare, validate, calibrate, list"
 
 
 class Usage(CliTest):
@@ -18,7 +18,7 @@ class Usage(CliTest):
         self.fails(2, f'flyover: no command "qqqqqq". There are {COMMANDS}', "qqqqqq")
 
     def test_commands_of_later_versions_are_no_typos(self):
-        for name in ("check", "sweep", "explain", "import"):
+        for name in ("check", "explain", "import"):
             self.fails(2, f"flyover {name} is not part of this version", name)
             self.fails(2, f"flyover {name} is not part of this version", name, "--gpus", "8")
             self.fails(2, f"flyover {name} is not part of this version", name, "--help")

@@ -28,9 +28,10 @@ struct SweepSettings {
 // A sweep with all that it reads. May be shared between threads.
 class SweepStudy {
  public:
-  // `document` is the sweep file, which `config` was read from and which must outlive this. Files that it names count from the
-  // current folder and, where they are not there, from the sweep file's. Reads all of them, so that
-  // a file that is missing or is not JSON, and a price that does not exist, is an InputError now.
+  // `document` is the sweep file, which `config` was read from and which must outlive this. Files
+  // that it names count from its folder and, where they are not there, from the current one. Reads
+  // all of them, so that a file that is missing or is not JSON, and a price that does not exist, is
+  // an InputError now.
   SweepStudy(const Document& document, const SweepConfig& config, SweepSettings settings);
   ~SweepStudy();
   SweepStudy(const SweepStudy&) = delete;

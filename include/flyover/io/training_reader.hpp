@@ -3,6 +3,7 @@
 // The "training" form of a workload file: a model, a batch and a layout.
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,12 +21,26 @@ struct TrainingWorkload {
   std::vector<std::string> assumptions;
 };
 
+// Models and stacks by name, which are read once however many workloads name them: a few hundred
+// at most. Not safe to share between threads.
+class TrainingFiles {
+ public:
+  [[nodiscard]] const Model& model(const std::string& name);
+  [[nodiscard]] const SoftwareStack& stack(const std::string& name);
+
+ private:
+  std::map<std::string, Model> models_;
+  std::map<std::string, SoftwareStack> stacks_;
+};
+
 // Reads {"training": {...}} as docs/formats/workload.md says, for a cluster of `gpus` ("dp":
 // "auto" is what they leave). What the file leaves out is the stack's default,
 // the stack the default for the GPUs' architecture. Throws InputError,
 // with the place, for what is missing, unknown or impossible, the layout's problems among it.
 [[nodiscard]] TrainingWorkload read_training(const Document& document, std::uint32_t gpus,
                                              std::string_view architecture = {});
+[[nodiscard]] TrainingWorkload read_training(const Document& document, std::uint32_t gpus,
+                                             std::string_view architecture, TrainingFiles& files);
 // Whether the file has that form, and no other.
 [[nodiscard]] bool is_training(const Document& document);
 

@@ -44,7 +44,7 @@ struct StepEstimate {
     return parts[static_cast<std::size_t>(part)];
   }
   double tokens_per_second_per_gpu = 0;
-  double mfu = 0;  // model_flops_utilisation().
+  double mfu = 0;           // model_flops_utilisation().
   double memory_bound = 0;  // Share of the kernels' time that waits for memory.
   std::uint32_t slowest_stage = 0;
   // The largest part, in words: "matrix multiplications", "memory bandwidth", "exposed tp", ...

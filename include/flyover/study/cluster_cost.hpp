@@ -38,7 +38,8 @@ struct NicPrice {
   PriceRange power_W;
 };
 
-// Of one generation of a network ("ndr"). A link is what joins two ports: a twin-port cable has two.
+// Of one generation of a network ("ndr"). A link is what joins two ports: a twin-port cable has
+// two.
 struct NetworkPrice {
   PriceRange switch_capital;
   PriceRange switch_power_W;

@@ -1,4 +1,5 @@
 flyover_test(io
+  ${CMAKE_CURRENT_LIST_DIR}/sweep_evaluator_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/document_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/expert_kernels_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/expert_load_test.cpp

@@ -1,6 +1,7 @@
 if("io" IN_LIST FLYOVER_MODULES)
   flyover_test(study
-    ${CMAKE_CURRENT_LIST_DIR}/calibrate_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/cluster_cost_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/calibrate_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/expression_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/layout_space_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/measured_cluster_test.cpp
