@@ -138,7 +138,7 @@ void ExpertBench::run(CollectiveOp op, const BenchInputs& inputs, const Terminal
       try {
         exchanges.push_back(on(base, ep, nodes, limit));
         row.plan = planner.plan(exchanges.back(), op_, ranks);
-        row.kernel = row.plan.plan.alone - row.plan.notify;
+        row.kernel = kernel_alone(row.plan);
         row.spans_nodes = row.plan.traffic.network.most > 0;
         row.bottleneck = bottleneck_bandwidth(row.plan.traffic, row.kernel, row.spans_nodes);
       } catch (const InputError& error) {

@@ -13,7 +13,7 @@ ExpertStats expert_stats(const ExpertExchange& exchange, const ExpertPlan& plan,
     out.tokens += static_cast<double>(tokens_of(exchange, rank)) / ranks;
   }
   out.traffic = plan.traffic;
-  out.kernel = plan.plan.alone - plan.notify;
+  out.kernel = kernel_alone(plan);
   const bool spans_nodes = plan.traffic.network.most > 0;
   out.bottleneck_GBps = bottleneck_bandwidth(plan.traffic, out.kernel, spans_nodes);
   out.bottleneck_side = spans_nodes ? "RDMA" : "NVLink";

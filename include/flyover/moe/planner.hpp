@@ -52,6 +52,11 @@ struct ExpertPlan {
   bool balanced = false;  // ExpertCopies::balanced.
 };
 
+// The kernel's own time, without what comes before and after it.
+[[nodiscard]] inline Duration kernel_alone(const ExpertPlan& plan) {
+  return plan.plan.alone - plan.notify - plan.epilogue;
+}
+
 // DeepEP's "bottleneck bandwidth": logical bytes of the network where the group spans nodes, else
 // of NVLink, by the time of the kernel alone, GB/s (MOE.md 1.8).
 [[nodiscard]] double bottleneck_bandwidth(const ExpertTraffic& traffic, Duration kernel,
