@@ -13,6 +13,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "support/folder.hpp"
+
 using namespace flyover;
 using namespace flyover::literals;
 using flyover::io::Document;
@@ -43,28 +45,6 @@ std::string load_message(const std::filesystem::path& path) {
   }
   return "no error";
 }
-
-// A folder of its own that goes away with it.
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "flyover-XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  [[nodiscard]] std::filesystem::path write(const char* name, const std::string& text) const {
-    std::ofstream(path_ / name, std::ios::binary) << text;
-    return path_ / name;
-  }
-  [[nodiscard]] std::filesystem::path operator/(const char* name) const { return path_ / name; }
-  [[nodiscard]] std::string string() const { return path_.string(); }
-
- private:
-  std::filesystem::path path_;
-};
 
 std::string message_of_set(std::string text, std::vector<io::Setting> settings,
                            void (*read)(const Field&)) {
@@ -434,7 +414,7 @@ TEST_CASE("what nlohmann reads is read, with its places, but for double keys", "
 }
 
 TEST_CASE("files that cannot be read say why", "[document]") {
-  const Folder folder;
+  const test::Folder folder;
   const auto good = folder.write("topology.json", "{}");
   CHECK(load_message(good) == "no error");
   CHECK(load_message(folder / "topolgy.json") ==
@@ -458,7 +438,7 @@ TEST_CASE("files that cannot be read say why", "[document]") {
 }
 
 TEST_CASE("large good files are read whole", "[document]") {
-  const Folder folder;
+  const test::Folder folder;
   std::string text = "[";
   for (int i = 0; i < 50'000; ++i) text += fmt::format("\"element µ {}\",\n", i);
   text += "\"last\"]";
@@ -477,7 +457,7 @@ TEST_CASE("large good files are read whole", "[document]") {
 }
 
 TEST_CASE("a gibibyte of garbage is refused at its start", "[document]") {
-  const Folder folder;
+  const test::Folder folder;
   const auto path = folder.write("garbage.json", "");
   std::filesystem::resize_file(path, std::uintmax_t{1} << 30);
   CHECK(load_message(path) == path.string() + ":1:1: expected a value, got the byte 0x00");
@@ -492,7 +472,7 @@ TEST_CASE("a gibibyte of garbage is refused at its start", "[document]") {
 }
 
 TEST_CASE("pipes are read to their end", "[document]") {
-  const Folder folder;
+  const test::Folder folder;
   const auto pipe = folder / "pipe";
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
   const std::string text = "[" + std::string(200'000, ' ') + "1]";
@@ -503,7 +483,7 @@ TEST_CASE("pipes are read to their end", "[document]") {
 }
 
 TEST_CASE("a dash is standard input", "[document]") {
-  const Folder folder;
+  const test::Folder folder;
   REQUIRE(std::freopen(folder.write("in.json", "{\"a\": 1,}").c_str(), "rb", stdin) != nullptr);
   CHECK(load_message("-") == "<stdin>:1:9: expected a key in double quotes, got \"}\"");
   REQUIRE(std::freopen(folder.write("in.json", "[7]").c_str(), "rb", stdin) != nullptr);

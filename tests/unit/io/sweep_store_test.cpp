@@ -16,26 +16,12 @@
 #include "flyover/io/sweep_export.hpp"
 #include "io/number_set.hpp"
 #include "support/dice.hpp"
+#include "support/folder.hpp"
 
 using namespace flyover;
 using namespace flyover::io;
 
 namespace {
-
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "flyover-XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  [[nodiscard]] std::string file(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
 
 SweepIdentity identity(std::vector<std::string> inputs, std::vector<std::string> outputs) {
   return {.name = "it's a \"test\"",
@@ -60,7 +46,7 @@ PointResult row(std::uint64_t number, SweepValues inputs, SweepValues outputs,
 }  // namespace
 
 TEST_CASE("rows come back by number, with their values as they were", "[io][sweep]") {
-  const Folder folder;
+  const test::Folder folder;
   const std::string file = folder.file("a.db");
   const std::string odd = std::string("nul\0 and \"quotes\", 'too'\n\xc3\xa4", 27);
   const std::vector<PointResult> rows = {
@@ -103,7 +89,7 @@ TEST_CASE("rows come back by number, with their values as they were", "[io][swee
 }
 
 TEST_CASE("any name may be an input's or an output's", "[io][sweep]") {
-  const Folder folder;
+  const test::Folder folder;
   const std::vector<std::string> inputs = {"seed", "TP",         "tp",     "a\"b];--",
                                            "",     "input_seed", "Number", "select"};
   const std::vector<std::string> outputs = {"tp", "status", "rowid", "input_tp", "select"};
@@ -127,7 +113,7 @@ TEST_CASE("any name may be an input's or an output's", "[io][sweep]") {
 }
 
 TEST_CASE("a resumed database knows its rows and takes others", "[io][sweep]") {
-  const Folder folder;
+  const test::Folder folder;
   const std::string file = folder.file("a.db");
   const SweepIdentity id = identity({"a"}, {"x"});
   {
@@ -145,7 +131,7 @@ TEST_CASE("a resumed database knows its rows and takes others", "[io][sweep]") {
 }
 
 TEST_CASE("truths and whole numbers in one column are refused", "[io][sweep]") {
-  const Folder folder;
+  const test::Folder folder;
   const std::string file = folder.file("a.db");
   SweepStore store(file, identity({"a"}, {}), StoreOpening::Create);
   store.add(row(0, {{"a", true}}, {}));
@@ -158,7 +144,7 @@ TEST_CASE("truths and whole numbers in one column are refused", "[io][sweep]") {
 }
 
 TEST_CASE("a second writer is refused, in the same process too", "[io][sweep]") {
-  const Folder folder;
+  const test::Folder folder;
   const std::string file = folder.file("a.db");
   const SweepIdentity id = identity({"a"}, {});
   SweepStore store(file, id, StoreOpening::Create);
@@ -174,7 +160,7 @@ TEST_CASE("a second writer is refused, in the same process too", "[io][sweep]") 
 }
 
 TEST_CASE("too many columns are refused before anything is written", "[io][sweep]") {
-  const Folder folder;
+  const test::Folder folder;
   std::vector<std::string> names;
   for (int i = 0; i < 2000; ++i) names.push_back("n" + std::to_string(i));
 
